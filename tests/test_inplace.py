@@ -97,7 +97,7 @@ def test_base_without_history_gets_one():
 @pytest.fixture
 def nothing_written(monkeypatch):
     """As in a fresh process, where no history has been changed by a write yet."""
-    monkeypatch.setattr(inplace, "view_written", False)
+    monkeypatch.setattr(inplace, "history_written", False)
 
 
 def scale_base(y, v):

@@ -84,7 +84,7 @@ def _inputs_by_name(names: dict, inputs: tuple, attributes: dict) -> tuple[tuple
 
 def apply(op: Op, inputs: tuple, attributes: dict) -> Any:
     """Run an op on tensors, and record it where a gradient is wanted."""
-    if inplace.view_written:
+    if inplace.history_written:
         inplace.refresh_views(inputs)
     arrays = []
     edges = []

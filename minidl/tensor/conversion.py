@@ -131,28 +131,33 @@ def tolist(self: Tensor) -> Any:
 
 
 def length(self: Tensor) -> int:
+    """len(): the length of the first axis."""
     if not self.ndim:
         raise TypeError("len() expected a tensor with axes, got a 0-d tensor")
     return self.shape[0]
 
 
 def iterate(self: Tensor) -> Any:
+    """iter(): views of the places along the first axis."""
     if not self.ndim:
         raise TypeError("iteration expected a tensor with axes, got a 0-d tensor")
     return iter(self.unbind(0))
 
 
 def backwards(self: Tensor) -> Tensor:
+    """reversed(): the first axis the other way round; a copy."""
     return self.flip(0) if self.ndim else self
 
 
 def truth(self: Tensor) -> bool:
+    """bool(): of a tensor with one element."""
     if self.array.size != 1:
         raise RuntimeError(f"the truth value of a tensor of shape {self.shape} is ambiguous; use .any() or .all()")
     return bool(_number(self.array))
 
 
 def index(self: Tensor) -> int:
+    """The Python integer for range(), slices and list indices: of an integer tensor with one element."""
     if self.array.size != 1 or self.dtype in dtypes.FLOATING:
         raise TypeError(f"expected an integer tensor of one element as an index, got one of dtype "
                         f"{dtypes.dtype_name(self.dtype)} and shape {self.shape}")
@@ -160,6 +165,7 @@ def index(self: Tensor) -> int:
 
 
 def contains(self: Tensor, element: Any) -> bool:
+    """`element in tensor`: True if some element equals it."""
     if not isinstance(element, (Tensor, bool, int, float, np.generic)):
         raise RuntimeError(f"`in` expected a number or a tensor before it, got {type(element).__name__}")
     matches: Any = self == element
@@ -169,6 +175,7 @@ def contains(self: Tensor, element: Any) -> bool:
 # NumPy and DLPack
 
 def numpy_array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    """np.asarray(): the values, shared where dtype and copy allow it; refused on a GPU, where it would hide a transfer."""
     if self.device.type != "cpu":
         raise TypeError(f"cannot convert a tensor on {self.device} to a NumPy array implicitly; call .numpy() or .cpu() first")
     if not copy and (dtype is None or np.dtype(dtype) == self.dtype):
@@ -202,6 +209,7 @@ def dlpack(self: Tensor, *, stream: Any = None, max_version: Any = None, dl_devi
 
 
 def dlpack_device(self: Tensor) -> tuple:
+    """DLPack's numbers for the kind of device and the device."""
     return self.array.__dlpack_device__()
 
 

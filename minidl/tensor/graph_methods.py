@@ -29,7 +29,7 @@ def backward(self: Tensor, gradient: Any = None, retain_graph: bool | None = Non
 
 def refreshed_node(tensor: Tensor) -> Any:
     """The tensor's node, taken from its base again if that was written after the view was made."""
-    if inplace.view_written:
+    if inplace.history_written:
         inplace.refresh_views((tensor,))
     return tensor.node
 

@@ -19,7 +19,7 @@ from . import dtypes
 from .backend import backend_of
 from .tensor import Tensor, make_tensor
 
-view_written = False  # some tensor's history has changed by a write, so that views of it may have to follow
+history_written = False  # some tensor's history has changed by a write, so that views of it may have to follow
 
 
 def in_place(function: Callable) -> Callable:
@@ -28,7 +28,7 @@ def in_place(function: Callable) -> Callable:
     @functools.wraps(function)
     def method(self, *args, **kwargs):
         check_writable(self, method.__name__)
-        if view_written:
+        if history_written:
             refresh_views((self, *args))
         recording = state.grad and (self.node is not None or _any_tracked(args, kwargs))
         old = make_tensor(self.array.copy(), self.node) if recording else self
@@ -96,7 +96,7 @@ def overwrite(tensor: Tensor, value: Tensor, name: str) -> Tensor:
     if not getattr(array.flags, "writeable", True):
         raise RuntimeError(f"{name} expected memory that may be written, got an expanded tensor or a read-only array, of "
                            f"shape {array.shape}; clone it first")
-    if view_written:
+    if history_written:
         refresh_views((tensor,))
     if new is not array:
         array[...] = new
@@ -110,8 +110,8 @@ def overwrite(tensor: Tensor, value: Tensor, name: str) -> Tensor:
 
 def set_history(tensor: Tensor, value: Tensor, name: str = "setitem") -> None:
     """After `tensor` was written in place with the values of `value`: its history, and that of what it is a view of."""
-    global view_written
-    view_written = True
+    global history_written
+    history_written = True
     tensor.node = node = value.node
     while tensor.view_of is not None:
         base, view, attributes, _ = tensor.view_of

@@ -20,6 +20,7 @@ LINE_WIDTH = 80
 
 
 def represent(self: Tensor) -> str:
+    """repr(): the values as PyTorch shows them, with dtype, device and history where they are not the usual ones."""
     values = self.backend.to_numpy(self.array)
     head = "tensor("
     text = _body(values, len(head))
@@ -36,6 +37,7 @@ def represent(self: Tensor) -> str:
 
 
 def format_(self: Tensor, spec: str) -> str:
+    """format(): a 0-d tensor as its number."""
     return format(item(self), spec) if not self.ndim else object.__format__(self, spec)
 
 

@@ -30,7 +30,7 @@ def move(value: Any, device: Device) -> Any:
     """
     if not isinstance(value, Tensor):
         return move_array(value, device)
-    if inplace.view_written:
+    if inplace.history_written:
         inplace.refresh_views((value,))
     array = move_array(value.array, device)
     if array is value.array:

@@ -260,7 +260,7 @@ def _has_mask(index):
 
 def _place(input, index, value):
     array = input.array
-    if inplace.view_written:
+    if inplace.history_written:
         inplace.refresh_views((input, value))
     if value.__class__ is not Tensor and not isinstance(value, (int, float)):
         value = make_tensor(to_array(value, device=input.device), None)

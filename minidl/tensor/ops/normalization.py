@@ -52,15 +52,8 @@ def _normalize(xp, x, weight, bias, layout, affine, axes, eps, statistics):
 
 
 def _seen(xp, parameter, shape):
-    """A function that gives the parameter, where there is one, in another shape. Pullbacks close over it because one that
-    closed over a None among the op's inputs would have it widened like the arrays."""
-    if parameter is None:
-        return _no_parameter
-    return lambda: xp.reshape(parameter, shape)
-
-
-def _no_parameter():
-    return None
+    """A function that gives the parameter, where there is one, in another shape: made anew when backward asks for it."""
+    return lambda: None if parameter is None else xp.reshape(parameter, shape)
 
 
 @op(Cast.FULL, promote=Promote.NONE, replay=True)
