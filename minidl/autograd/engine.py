@@ -72,7 +72,7 @@ class _Run:
                     g = self.root.like(g.array.copy(), g.node)
                 leaf.grad = g if before is None else before + g
             elif before is None:
-                if leaf.buffer is not None:
+                if leaf.buffer is not None and (g is leaf.buffer or leaf.buffer_is_free()):
                     g = _into(leaf.buffer, g)
                 elif not owned:
                     g = g.copy()
@@ -215,7 +215,7 @@ def _pull_any(this: _Run, node: Node, g: Any) -> Any:
 def _into_buffer(this: _Run, f: Any, g: Any, leaf: Leaf, pending: dict) -> Any:
     """Let a leaf's only contribution be written where the leaf's gradient belongs."""
     alone = pending[leaf] == 1 and leaf not in this.grads and leaf.grad is None and this.wanted is None
-    if alone and f.__code__.co_argcount == 2 and g.dtype == leaf.dtype:
+    if alone and leaf.buffer_is_free() and f.__code__.co_argcount == 2 and g.dtype == leaf.dtype:
         return f(g, leaf.buffer)
     return f(g)
 

@@ -7,6 +7,7 @@ so a gradient is summed over broadcast axes and cast in one place: where the eng
 from __future__ import annotations
 
 import os
+import sys
 import traceback
 from typing import Any
 
@@ -21,7 +22,7 @@ tick = edits.tick
 class Leaf:
     """Where a gradient ends: the graph's side of a tensor that requires grad and was not computed."""
 
-    __slots__ = ("xp", "shape", "dtype", "grad", "hooks", "post_hooks", "buffer", "__weakref__")
+    __slots__ = ("xp", "shape", "dtype", "grad", "hooks", "post_hooks", "buffer", "lent", "__weakref__")
     edges: tuple = ()
 
     def __init__(self, xp: Any, shape: tuple, dtype: Any):
@@ -32,9 +33,24 @@ class Leaf:
         self.hooks: Any = None       # called with each complete gradient before it is accumulated
         self.post_hooks: Any = None  # called with the owner's new .grad after accumulation
         self.buffer: Any = None      # an array in which .grad has to live, such as a piece of a flat bucket
+        self.lent = False            # the buffer is an optimizer's: it is used only while nobody holds an older gradient
 
     def name(self) -> str:
         return "AccumulateGrad"
+
+    def buffer_is_free(self) -> bool:
+        """True where a new gradient may be written into the buffer: one that `.grad` held before and that somebody still
+        holds, itself or through a view, must not change."""
+        return not self.lent or sys.getrefcount(self.buffer) <= _REFERENCES_OF_IDLE
+
+
+def _references_of_idle() -> int:
+    leaf = Leaf(None, (), None)
+    leaf.buffer = object()
+    return sys.getrefcount(leaf.buffer)
+
+
+_REFERENCES_OF_IDLE = _references_of_idle()
 
 
 class Node:

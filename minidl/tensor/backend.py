@@ -8,6 +8,7 @@ CuPy and, for higher-order gradients, on Tensors (tensor_backend.py). A faster b
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -85,6 +86,14 @@ class Backend(ReductionKernels, ProductKernels, ScatterKernels, ConvolutionKerne
     def device_of(self, array: Any) -> Device:
         """The device on which an array of this backend lies."""
         return CPU
+
+    def pieces(self, flat: Any, places: Any) -> list:
+        """Arrays that show pieces of a 1-d array's memory, for places (start, shape). Where the array module can, each
+        counts as memory of its own: an in-place edit of one is not one of the others, and its views are views of it."""
+        if not flat.size:
+            return [self.zeros(shape, flat.dtype) for _, shape in places]
+        memory: Any = (ctypes.c_char * flat.nbytes).from_buffer(flat.view(np.uint8))  # as base, it hides the array behind it
+        return [np.ndarray(shape, flat.dtype, memory, start * flat.itemsize) for start, shape in places]
 
     def to_numpy(self, array: Any) -> np.ndarray:
         """A NumPy array with the same values; a view on the CPU."""

@@ -126,6 +126,7 @@ def set_grad_buffer(self: Tensor, buffer: Tensor | None) -> None:
         raise RuntimeError(f"grad_buffer expected a tensor of shape {self.shape}, dtype {self.dtype}, on {self.device}, got "
                            f"shape {buffer.shape}, dtype {buffer.dtype}, on {buffer.device}")
     leaf.buffer = None if buffer is None else buffer.array
+    leaf.lent = False
 
 
 def retain_grad(self: Tensor) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,10 @@ class CuPyBackend(Backend):
             raise RuntimeError(f"there is no device {device}: this machine has {self.device_count} CUDA device(s), "
                                f"numbered from 0")
         return index
+
+    def pieces(self, flat: Any, places: Any) -> list:
+        """Arrays that show pieces of a 1-d array's memory, for places (start, shape)."""
+        return [flat[start:start + math.prod(shape)].reshape(shape) for start, shape in places]
 
     def to_numpy(self, array: Any) -> np.ndarray:
         """A NumPy array with a copy of the values."""
