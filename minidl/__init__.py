@@ -1,6 +1,6 @@
 """minidl: a deep-learning framework over NumPy and CuPy, with PyTorch's names and semantics."""
 
-from . import autograd, cuda, linalg, nn
+from . import autograd, cuda, data, linalg, nn, optim
 from .autograd.mode import (
     enable_grad,
     inference_mode,
@@ -93,6 +93,7 @@ from .tensor.inspection import is_floating_point, is_same_size, is_tensor, numel
 from .tensor.memory import memory_stats, track_memory
 from .tensor.out import NAMES as _NAMES
 from .tensor.out import with_out as _with_out
+from .tensor.serialization import load, save
 from .tensor.random import Generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from .tensor.tensor import Tensor
 from .tensor.threads import get_num_threads, set_num_threads

@@ -7,6 +7,7 @@ import pytest
 
 import minidl
 from minidl.tensor.kernels import attention as kernel
+from minidl.tensor.ops import attention as op
 from minidl.tensor.ops.attention import scaled_dot_product_attention as attend
 
 rng = np.random.default_rng(0)
@@ -66,6 +67,25 @@ def test_dropout_keeps_the_mean_and_comes_from_its_generator():
     np.testing.assert_array_equal(*draw)
     assert abs(draw[0].mean() - 1) < 0.05 and draw[0].std() > 0.01
     assert (attend(q, k, v, dropout_p=1.0).numpy() == 0).all()
+
+
+def test_dropout_drawn_in_pieces_is_the_same(monkeypatch):
+    q, k, v = normal(2, 3, 5, 4), normal(2, 3, 7, 4), normal(2, 3, 7, 2)
+    draw = lambda: attend(q, k, v, dropout_p=0.5, generator=minidl.Generator().manual_seed(1)).numpy()  # noqa: E731
+    whole = draw()
+    monkeypatch.setattr(op, "_PIECE", 11)
+    np.testing.assert_array_equal(draw(), whole)
+    assert attend(q[:, :, :0], k, v, dropout_p=0.5).shape == (2, 3, 0, 2)
+
+
+def test_dropout_keeps_one_byte_per_score():
+    q, k, v = (normal(1, 8, 1024, 16, dtype=np.float32) for _ in range(3))
+    tracemalloc.start()
+    out = attend(q, k, v, dropout_p=0.1)
+    held, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    mask = 8 * 1024 * 1024
+    assert held < mask + 2 * out.numpy().nbytes and peak < 3 * mask
 
 
 def test_neither_scores_nor_an_expanded_mask_are_kept():

@@ -30,7 +30,28 @@ GEOMETRIES = [  # lengths, kernel, groups * channels, outputs, arguments
     ((9, 7), (3, 3), 6, 6, {"groups": 6, "padding": 1}),
     ((9, 7), (3, 3), 6, 12, {"groups": 6, "stride": 2}),
     ((9, 7), (1, 1), 6, 4, {"groups": 2}),
+    ((40,), (3,), 4, 8, {"groups": 4, "padding": 4, "dilation": 2}),
+    ((40,), (4,), 4, 4, {"groups": 4, "stride": 3, "padding": 2}),
+    ((4, 3, 5), (2, 2, 3), 4, 8, {"groups": 4, "padding": 1}),
 ]
+
+
+@pytest.mark.parametrize("how", [{}, {"padding": 3, "dilation": 2}, {"padding": 700}, {"stride": 2, "padding": 5}])
+@pytest.mark.parametrize("dtype", [minidl.float64, minidl.float16], ids=str)
+def test_depthwise_convolution_of_long_signals_piece_by_piece(how, dtype):
+    """300 channels with 9 taps are cut into pieces of 48 windows."""
+    x, w = tensor(2, 300, 130, dtype=dtype, requires_grad=True), tensor(300, 1, 9, seed=1, dtype=dtype, requires_grad=True)
+    y = ops.conv1d(x, w, groups=300, **how)
+    tolerance = 1e-10 if dtype == minidl.float64 else 5e-2
+    expected = correlate(x.numpy().astype(float), w.numpy().astype(float), groups=300, **how)
+    np.testing.assert_allclose(y.numpy().astype(float), expected, atol=tolerance)
+    g = sample(*y.shape, seed=2).astype(y.numpy().dtype)
+    _, gw = minidl.autograd.grad(y, [x, w], minidl.tensor(g))
+    for tap in (0, 4, 8):
+        one = np.zeros((300, 1, 9))
+        one[:, :, tap] = 1
+        reads = correlate(x.numpy().astype(float), one, groups=300, **how)
+        np.testing.assert_allclose(gw.numpy()[:, 0, tap].astype(float), (g * reads).sum((0, 2)), atol=tolerance)
 
 
 @pytest.mark.parametrize("elements", [1 << 17, 500, 60], ids=["images", "few rows", "one row"])

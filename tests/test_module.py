@@ -294,6 +294,8 @@ def test_apply_requires_grad_and_zero_grad():
 def test_repr_shows_the_tree():
     text = repr(Sequential(Scale(), Sequential(Scale())))
     assert text == ("Sequential(\n  (0): Scale(n=3)\n  (1): Sequential(\n    (0): Scale(n=3)\n  )\n)")
+    assert repr(ModuleList([Scale(), Scale(), Scale(2)])) == (
+        "ModuleList(\n  (0-1): 2 x Scale(n=3)\n  (2): Scale(n=2)\n)")
     assert repr(Parameter(minidl.ones(1))).startswith("Parameter containing:\ntensor([1.]")
 
 

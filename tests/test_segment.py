@@ -125,3 +125,12 @@ def test_bags():
     assert F.embedding_bag(weight, places.reshape(1, 3), mode="max").tolist() == [[5, 6]]
     assert F.embedding_bag(places, weight, minidl.tensor([0, 1, 3]), include_last_offset=True).shape == (2, 2)
     assert F.embedding_bag(places[:0], weight, minidl.tensor([0, 0])).tolist() == [[0, 0], [0, 0]]
+
+
+def test_places_behind_the_last_offset_are_in_no_bag():
+    places, ends = minidl.tensor([1, 2, 0]), minidl.tensor([0, 1, 2])
+    found = F.embedding_bag(places, table(), ends, mode="sum", include_last_offset=True)
+    assert found.tolist() == [[3, 4], [5, 6]]
+    factors = minidl.tensor([1.0, 2.0, 3.0], dtype=minidl.float64)
+    found = F.embedding_bag(places, table(), ends, mode="sum", include_last_offset=True, per_sample_weights=factors)
+    assert found.tolist() == [[3, 4], [10, 12]]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
 from typing import Any
 
-from .module import Module
+from .module import Module, indented
 from .parameter import Parameter
 
 
@@ -95,6 +96,16 @@ class ModuleList(_Numbered):
     def __init__(self, modules: Iterable[Module] | None = None):
         super().__init__()
         self._replace(modules or ())
+
+    def _lines_of_parts(self) -> list[str]:
+        """Equal parts in a row on one line, as PyTorch shows them."""
+        lines = []
+        first = 0
+        for text, same in groupby(map(indented, self)):
+            count = len(list(same))
+            lines.append(f"({first}): {text}" if count == 1 else f"({first}-{first + count - 1}): {count} x {text}")
+            first += count
+        return lines
 
 
 class ParameterList(_Numbered):

@@ -373,15 +373,22 @@ class Module:
         return ""
 
     def __repr__(self) -> str:
-        lines = [f"({name}): " + repr(module).replace("\n", "\n  ") for name, module in self._modules.items()]
+        lines = self._lines_of_parts()
         extra = self.extra_repr()
         if not lines:
             return f"{self._name()}({extra})"
         return f"{self._name()}({extra and extra + chr(10) + '  '}" + "\n  ".join(["", *lines]).removeprefix(
             "\n  " if extra else "") + "\n)"
 
+    def _lines_of_parts(self) -> list[str]:
+        return [f"({name}): " + indented(module) for name, module in self._modules.items()]
+
     def _name(self) -> str:
         return type(self).__name__
+
+
+def indented(module: Module) -> str:
+    return repr(module).replace("\n", "\n  ")
 
 
 def _is_dtype(value: Any) -> bool:

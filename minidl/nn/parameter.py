@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..tensor.creation import empty
 from ..tensor.tensor import Tensor
 
 
@@ -36,8 +37,7 @@ class UninitializedParameter(Parameter):
 
     def materialize(self, shape: Any) -> None:
         """Become a Parameter of a shape, not yet initialized; optimizers that hold it hold that one then."""
-        empty = Tensor(self.backend.empty(tuple(shape), self.dtype))
-        self.data = empty
+        self.data = empty(tuple(shape), dtype=self.dtype, device=self.device)
         self.__class__ = Parameter  # type: ignore[assignment]
 
     def __repr__(self) -> str:
@@ -48,6 +48,11 @@ class UninitializedParameter(Parameter):
 
 class UninitializedBuffer(Tensor):
     """A buffer of a lazy layer, whose shape the first input tells."""
+
+    def materialize(self, shape: Any) -> None:
+        """Become a Tensor of a shape, not yet initialized."""
+        self.data = empty(tuple(shape), dtype=self.dtype, device=self.device)
+        self.__class__ = Tensor  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return "<UninitializedBuffer>"

@@ -10,7 +10,7 @@ import numpy as np
 from ..autograd.mode import no_grad
 from ..tensor.convert import to_array
 from ..tensor.tensor import Tensor, make_tensor
-from .parameter import Parameter, UninitializedBuffer, UninitializedParameter, is_uninitialized
+from .parameter import Parameter, is_uninitialized
 
 if TYPE_CHECKING:
     from .module import Module
@@ -139,10 +139,8 @@ def _put(module: Any, name: str, target: Tensor, source: Tensor, assign: bool) -
         return
     if is_uninitialized(source):
         return
-    if isinstance(target, UninitializedParameter):
+    if is_uninitialized(target):
         target.materialize(source.shape)
-    elif isinstance(target, UninitializedBuffer):
-        module.__dict__[name] = target = make_tensor(target.backend.empty(source.shape, target.dtype), None)
     with no_grad():
         target.copy_(source.detach())
 

@@ -38,7 +38,8 @@ class Columns:
         self.taps = taps(shape[3:], self.size[1:], kernel[1:], stride[1:], tuple(-s for s in start[1:]), dilation[1:])
         shifts = [tap * dilation[0] for tap in range(kernel[0])]
         long = self.inner * self.channels
-        self.split = kernel[0] > 1 and long >= _LONG and outputs <= 3 * long
+        alone = self.channels == 1 and groups > 1
+        self.split = kernel[0] > 1 and (alone or (long >= _LONG and outputs <= 3 * long))
         if self.split:
             self.offsets = sorted({shift % self.stride for shift in shifts})
             self.parts = [(self.offsets.index(shift % self.stride), shift // self.stride) for shift in shifts]
@@ -46,7 +47,7 @@ class Columns:
             self.offsets = shifts
             self.parts = []
         self.extra = max((first for _, first in self.parts), default=0)
-        limit = _CACHED if xp.device_type == "cpu" else _LARGE
+        limit = (2 if alone else 1) * _CACHED if xp.device_type == "cpu" else _LARGE  # many short products need long rows
         per_row = max(1, groups * math.prod(self.size[1:]) * max(len(self.offsets) * long, outputs))
         self.rows = max(1, min(self.size[0], limit // per_row))
         self.step = max(1, min(self.images, limit // (per_row * self.rows))) if self.rows == self.size[0] else 1
@@ -96,8 +97,10 @@ class Columns:
         groups, outputs, channels, rows, *_ = w.shape
         w = w.reshape(groups, outputs, channels, rows, self.inner)
         if self.split:
-            return [w[:, :, :, row].swapaxes(2, 3).reshape(groups, outputs, self.inner * channels) for row in range(rows)]
-        return [w.transpose(0, 1, 3, 4, 2).reshape(groups, outputs, rows * self.inner * channels)]
+            parts = [w[:, :, :, row].swapaxes(2, 3).reshape(groups, outputs, self.inner * channels) for row in range(rows)]
+        else:
+            parts = [w.transpose(0, 1, 3, 4, 2).reshape(groups, outputs, rows * self.inner * channels)]
+        return [self.xp.module.ascontiguousarray(part) for part in parts]  # a turned weight has steps that BLAS does not take
 
     def weight_gradient(self, totals: list, kernel: tuple) -> Any:
         """(groups * outputs, channels, *kernel) from matrices (groups, taps * channels, outputs), one per product."""

@@ -14,7 +14,6 @@ import numpy as np
 
 from ..dtypes import HALF, accumulation_dtype, float32
 from .columns import Columns
-from .depthwise import Shifted
 from .halves import narrow_into, widen_into
 from .windows import ALL, image_blocks, taps
 
@@ -65,27 +64,35 @@ class ConvolutionKernels:
     def convolution_weight(self, g: Any, x: Any, kernel: tuple, stride: tuple, padding: tuple, dilation: tuple,
                            groups: int) -> Any:
         """The gradient of convolution for a weight of spatial lengths `kernel`."""
-        outputs, channels, wide = g.shape[1] // groups, x.shape[1] // groups, accumulation_dtype(x.dtype)
+        outputs, channels = g.shape[1] // groups, x.shape[1] // groups
         start = tuple(-p for p in padding)
         if x.size == 0 or g.size == 0:
             total = self.zeros((groups * outputs, channels, *kernel), x.dtype)
-        elif channels == 1 and groups > 1:
-            total = self._depthwise_weight(g, x, outputs, kernel, stride, start, dilation, wide)
         elif _is_pointwise(x, kernel, stride, start, g.shape[2:]):
             total = self._pointwise_weight(g, x, groups, stride)
+        elif x.ndim == 3 and channels == 1 < groups:
+            total = 0
+            for some, reads, first in self._pieces(x.shape, g.shape[2], *kernel, *stride, *start, *dilation):
+                total = total + self._weight_by_columns(g[:, :, None, some], x[:, :, None, reads], (1, *kernel), (1, *stride),
+                                                        (0, first), (1, *dilation), groups)
         else:
-            columns = Columns(self, x.shape, kernel, stride, start, dilation, groups, g.shape[2:], outputs, wide)
-            totals: list = []
-            for block in columns.blocks():
-                values = columns.values(g, block)
-                for i, matrix in enumerate(columns.load(x, block)):
-                    product = self.module.matmul(matrix, values)
-                    if i == len(totals):
-                        totals.append(product)
-                    else:
-                        totals[i] += product
-            total = columns.weight_gradient(totals, kernel)
+            total = self._weight_by_columns(g, x, kernel, stride, start, dilation, groups)
         return total.reshape(groups * outputs, channels, *kernel).astype(x.dtype, copy=False)
+
+    def _weight_by_columns(self, g: Any, x: Any, kernel: tuple, stride: tuple, start: tuple, dilation: tuple,
+                           groups: int) -> Any:
+        columns = Columns(self, x.shape, kernel, stride, start, dilation, groups, g.shape[2:], g.shape[1] // groups,
+                          accumulation_dtype(x.dtype))
+        totals: list = []
+        for block in columns.blocks():
+            values = columns.values(g, block)
+            for i, matrix in enumerate(columns.load(x, block)):
+                product = self.module.matmul(matrix, values)
+                if i == len(totals):
+                    totals.append(product)
+                else:
+                    totals[i] += product
+        return columns.weight_gradient(totals, kernel)
 
     # Cross-correlation: out[window] = sum over taps of x[window * stride + tap * dilation + start] * w[tap]
 
@@ -94,29 +101,44 @@ class ConvolutionKernels:
         if out.size == 0:
             return
         groups, outputs, channels, *kernel = w.shape
-        wide = accumulation_dtype(x.dtype)
         w = self.widened(w)
         out = out.reshape(out.shape[0], groups, outputs, *out.shape[2:])
         if bias is not None:
             bias = self.widened(bias).reshape(groups, outputs)
-        if channels == 1 and groups > 1:
-            self._depthwise(out, x, w, bias, stride, start, dilation)
-        elif _is_pointwise(x, kernel, stride, start, out.shape[3:]):
+        if _is_pointwise(x, kernel, stride, start, out.shape[3:]):
             self._pointwise(out, x, w, bias, stride)
+        elif x.ndim == 3 and channels == 1 < groups:
+            for some, reads, first in self._pieces(x.shape, out.shape[3], *kernel, *stride, *start, *dilation):
+                self._by_columns(out[:, :, :, None, some], x[:, :, None, reads], w[:, :, :, None], bias, (1, *stride),
+                                 (0, first), (1, *dilation))
         else:
-            columns = Columns(self, x.shape, tuple(kernel), stride, start, dilation, groups, out.shape[3:], outputs, wide)
-            weights = columns.weights(w)
-            for block in columns.blocks():
-                y = None
-                for matrix, positions in zip(weights, columns.load(x, block)):
-                    product = self.module.matmul(matrix, positions)
-                    if y is None:
-                        y = product
-                    else:
-                        y += product
-                if bias is not None:
-                    y += bias[:, :, None]
-                columns.store(out, y, block)
+            self._by_columns(out, x, w, bias, stride, start, dilation)
+
+    def _by_columns(self, out: Any, x: Any, w: Any, bias: Any, stride: tuple, start: tuple, dilation: tuple) -> None:
+        groups, outputs, _, *kernel = w.shape
+        columns = Columns(self, x.shape, tuple(kernel), stride, start, dilation, groups, out.shape[3:], outputs, w.dtype)
+        weights = columns.weights(w)
+        for block in columns.blocks():
+            y = None
+            for matrix, positions in zip(weights, columns.load(x, block)):
+                product = self.module.matmul(matrix, positions)
+                if y is None:
+                    y = product
+                else:
+                    y += product
+            if bias is not None:
+                y += bias[:, :, None]
+            columns.store(out, y, block)
+
+    def _pieces(self, shape: tuple, windows: int, kernel: int, stride: int, start: int, dilation: int) -> Any:
+        """Channels by themselves along one axis are images of one row, cut so that a row's columns stay in the cache: for
+        each piece its windows, the elements that they read, and the first window's start among these."""
+        step = max(1, (1 << 17 if self.device_type == "cpu" else 1 << 26) // (shape[1] * kernel))
+        for first in range(0, windows, step):
+            last = min(first + step, windows) - 1
+            low = min(max(0, start + first * stride), shape[2])
+            high = max(low, start + last * stride + (kernel - 1) * dilation + 1)
+            yield slice(first, last + 1), slice(low, high), start + first * stride - low
 
     # A kernel of one element: a product per image, without columns
 
@@ -136,38 +158,6 @@ class ConvolutionKernels:
             values = _positions(self.widened(g[block]), groups, (1,) * len(size), size)
             positions = _positions(self.widened(x[block]), groups, stride, size)
             total = total + self.module.add.reduce(self.module.matmul(values, positions.swapaxes(2, 3)), axis=0)
-        return total
-
-    # One input channel a group: multiply and add, tap by tap
-
-    def _depthwise(self, out: Any, x: Any, w: Any, bias: Any, stride: tuple, start: tuple, dilation: tuple) -> None:
-        images, channels, outputs, *size = out.shape
-        shifted = Shifted(self, channels, w.shape[3:], stride, start, dilation, size, w.dtype)
-        w = w.reshape(channels, outputs, -1)
-        for block in self._small_blocks(images, outputs * shifted.elements):
-            count = block.stop - block.start
-            total, part = shifted.scratch(count, outputs, 0), shifted.scratch(count, outputs, 1)
-            for tap, view in enumerate(shifted.load(self.widened(x[block]))):
-                factor = w[:, :, tap].reshape(channels, outputs, *(1,) * (view.ndim - 2))
-                self.module.multiply(view[:, :, None], factor, out=part if tap else total)
-                if tap:
-                    total += part
-            windows = shifted.windows(total)
-            if bias is not None:
-                windows += bias.reshape(channels, outputs, *(1,) * len(size))
-            self.assign(out[block], windows)
-
-    def _depthwise_weight(self, g: Any, x: Any, outputs: int, kernel: tuple, stride: tuple, start: tuple, dilation: tuple,
-                          dtype: Any) -> Any:
-        channels, size = x.shape[1], g.shape[2:]
-        total = self.zeros((channels, outputs, math.prod(kernel)), dtype)
-        shifted = Shifted(self, channels, kernel, stride, start, dilation, size, dtype)
-        axes = "xyz"[:len(shifted.layout)]
-        for block in self._small_blocks(g.shape[0], outputs * shifted.elements):
-            values = shifted.scratch(block.stop - block.start, outputs, 0)
-            shifted.windows(values)[...] = self.widened(g[block]).reshape(-1, channels, outputs, *size)
-            for tap, view in enumerate(shifted.load(self.widened(x[block]))):
-                total[:, :, tap] += self.module.einsum(f"nc{axes},ncm{axes}->cm", view, values)
         return total
 
     # Columns of windows as arrays of their own
@@ -214,9 +204,6 @@ class ConvolutionKernels:
 
     def _image_blocks(self, images: int, per_image: int) -> Any:
         return image_blocks(images, per_image, 1 << 17 if self.device_type == "cpu" else 1 << 26)
-
-    def _small_blocks(self, images: int, per_image: int) -> Any:
-        return image_blocks(images, per_image, 1 << 15 if self.device_type == "cpu" else 1 << 26)
 
 
 def _phase(phase: int, kernel: int, stride: int, padding: int, dilation: int) -> tuple[slice | None, int, int]:

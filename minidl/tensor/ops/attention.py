@@ -15,6 +15,8 @@ from .softmax import softmax
 
 __all__ = ["scaled_dot_product_attention"]
 
+_PIECE = 1 << 20
+
 
 @op(Cast.HALF, promote=Promote.NONE, replay=True)
 def _attention(xp, query, key, value, bias, *, mask, kept, factor, causal, scale):
@@ -62,10 +64,7 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
     if attn_mask is not None:
         attn_mask = _with_axes(attn_mask, len(scores))
         mask, bias = (attn_mask.array, None) if attn_mask.dtype == dtypes.bool_ else (None, attn_mask)
-    kept = None
-    if dropout_p > 0:
-        generator = default_generator() if generator is None else generator
-        kept = generator.uniform(scores, dtypes.float32, query.device) >= dropout_p
+    kept = None if dropout_p == 0 else _drawn(scores, dropout_p, default_generator() if generator is None else generator, query)
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None and query.shape[-1] else 1.0 if scale is None else float(scale)
     out = _attention(query, key, value, bias, mask=mask, kept=kept, factor=1 / (1 - dropout_p) if dropout_p < 1 else 0.0,
                      causal=bool(is_causal), scale=scale)
@@ -90,6 +89,14 @@ def _check(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa):
     if enable_gqa and (min(query.ndim, key.ndim, value.ndim) < 3 or key.shape[-3] != value.shape[-3] or not key.shape[-3]
                        or query.shape[-3] % key.shape[-3]):
         raise RuntimeError(f"{name} with enable_gqa expected query to have a multiple of key's and value's heads, got {shapes}")
+
+
+def _drawn(shape, p, generator, like):
+    """True with probability 1 - p. Drawn in pieces, so that no random numbers of that shape, four times its size, exist."""
+    count = math.prod(shape)
+    pieces = [generator.uniform((min(_PIECE, count - start),), dtypes.float32, like.device) >= p
+              for start in range(0, max(count, 1), _PIECE)]
+    return like.backend.reshape(pieces[0] if len(pieces) == 1 else like.backend.concatenate(pieces), shape)
 
 
 def _grouped(query, key, value, attn_mask, groups):

@@ -131,8 +131,8 @@ def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale
     bag, count = _bags(weight.backend, places, offsets, include_last_offset)
     places = places.reshape(-1)
     factors = None if per_sample_weights is None else reshape(per_sample_weights, -1)
-    if padding_idx is not None:
-        kept = weight.backend.nonzero(places != padding_idx)[0]
+    if padding_idx is not None or include_last_offset:
+        kept = weight.backend.nonzero((places != (-1 if padding_idx is None else padding_idx)) & (bag < count))[0]
         places, bag = places[kept], bag[kept]
         factors = None if factors is None else _pick(factors, index=(kept,))
     rows = _looked_up(places, weight, None, scale_grad_by_freq)
@@ -166,7 +166,7 @@ def _check_bags(input, offsets, mode, scale_grad_by_freq, sparse, per_sample_wei
 
 
 def _bags(xp, places, offsets, include_last_offset):
-    """The number of each place's bag, and how many bags there are."""
+    """The number of each place's bag, and how many bags there are; places behind the last bag have that number."""
     if places.ndim == 2:
         count, length = places.shape
         return xp.arange(count * length) // max(length, 1), count
@@ -175,12 +175,10 @@ def _bags(xp, places, offsets, include_last_offset):
         raise RuntimeError(f"embedding_bag expected the first bag to start at 0, got offsets[0] = {int(starts[0])}")
     if starts.size and (bool((starts[1:] < starts[:-1]).any()) or int(starts[-1]) > places.size):
         raise RuntimeError(f"embedding_bag expected offsets that ascend and do not exceed the input's {places.size} places")
-    if include_last_offset:
-        if not starts.size:
-            raise RuntimeError("embedding_bag with include_last_offset expected at least one offset, got none")
-        starts = starts[:-1]
+    if include_last_offset and not starts.size:
+        raise RuntimeError("embedding_bag with include_last_offset expected at least one offset, got none")
     bag = xp.searchsorted(starts, xp.arange(places.size), side="right") - 1
-    return bag, starts.size
+    return bag, starts.size - bool(include_last_offset)
 
 
 def one_hot(tensor, num_classes=-1):
