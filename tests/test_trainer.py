@@ -1,0 +1,179 @@
+"""Trainer: counting, reporting, skipping, testing, checkpoints, bad criteria."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import minidl
+import minidl.nn.functional as F
+from minidl.data.source import Minibatch
+from minidl.nn.module import Module
+from minidl.nn.parameter import Parameter
+from minidl.optim import SGD
+from minidl.train.progress import ProgressWriter
+from minidl.train.trainer import Trainer
+
+
+class Line(Module):
+    """y = w * x, which notes its mode at each call."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = Parameter(minidl.zeros(()))
+        self.modes = []
+
+    def forward(self, x):
+        self.modes.append(self.training)
+        return x * self.w
+
+
+class Recorder(ProgressWriter):
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def update_training(self, samples, loss, metric=None):
+        self.seen.append((samples, loss, metric))
+
+    def update_test(self, samples, metric):
+        self.seen.append(("test", samples, metric))
+
+
+def batch(n=4):
+    x = minidl.arange(1, n + 1).float()
+    return x, 2 * x
+
+
+def error(output, target):
+    return ((output - target).abs() > 0.5).float().mean()
+
+
+def make(**options):
+    model = Line()
+    return Trainer(model, options.pop("criterion", (F.mse_loss, error)), SGD(model.parameters(), lr=0.01), **options)
+
+
+def test_a_minibatch_updates_counts_and_reports_sums():
+    recorder = Recorder()
+    trainer = make(progress_writers=recorder)
+    assert trainer.train_minibatch(batch())
+    loss = np.mean((2 * np.arange(1, 5)) ** 2)
+    assert trainer.previous_minibatch_loss_average == loss and trainer.previous_minibatch_evaluation_average == 1
+    assert trainer.previous_minibatch_sample_count == 4 and recorder.seen == [(4, 4 * loss, 4.0)]
+    assert trainer.train_minibatch(batch(2)) and trainer.total_number_of_samples_seen == 6
+    assert trainer.model.w.item() > 0 and not trainer.previous_step_skipped
+
+
+@pytest.mark.parametrize("end", [None, ()])
+def test_the_end_of_the_data_is_false(end):
+    trainer = make()
+    assert trainer.train_minibatch(end) is False and trainer.total_number_of_samples_seen == 0
+
+
+def test_an_empty_share_of_a_minibatch_is_no_end():
+    trainer = make()
+    assert trainer.train_minibatch(Minibatch((minidl.zeros(0), minidl.zeros(0)), ("x", "y")))
+    assert trainer.previous_minibatch_sample_count == 0 and trainer.model.w.grad is None
+
+
+def test_without_a_metric_the_evaluation_is_nan():
+    trainer = make(criterion=F.mse_loss)
+    trainer.train_minibatch(batch())
+    assert math.isnan(trainer.previous_minibatch_evaluation_average)
+    assert trainer.test_minibatch(batch()) == pytest.approx(F.mse_loss(trainer.model(batch()[0]), batch()[1]).item())
+
+
+def test_a_criterion_may_count_samples_itself():
+    recorder = Recorder()
+    trainer = make(criterion=lambda output, target: (F.mse_loss(output, target), 7), progress_writers=[recorder])
+    trainer.train_minibatch(batch())
+    assert trainer.total_number_of_samples_seen == 7 and recorder.seen[0][0] == 7
+
+
+def test_testing_is_in_evaluation_mode_changes_nothing_and_restores_modes():
+    recorder = Recorder()
+    trainer = make(progress_writers=recorder)
+    assert trainer.test_minibatch(batch()) == 1.0 and recorder.seen == [("test", 4, 4.0)]
+    assert trainer.model.modes == [False] and trainer.model.training and trainer.model.w.grad is None
+    assert trainer.total_number_of_samples_seen == 0
+
+
+class SkipFirst:
+    """A scaler that skips the first step."""
+
+    def __init__(self):
+        self.steps = self.updates = 0
+
+    def scale(self, loss):
+        return loss * 2
+
+    def step(self, learner):
+        self.steps += 1
+        if self.steps > 1:
+            learner.step()
+        return self.steps > 1
+
+    def update(self):
+        self.updates += 1
+
+
+def test_a_skipped_step_is_true_seen_and_leaves_schedules_alone():
+    ticks = []
+
+    class Schedule:
+        def step(self):
+            ticks.append(1)
+
+    trainer = make(scaler=SkipFirst(), schedulers=[Schedule()])
+    assert trainer.train_minibatch(batch()) and trainer.previous_step_skipped and trainer.model.w.item() == 0 and not ticks
+    assert trainer.train_minibatch(batch()) and not trainer.previous_step_skipped and trainer.model.w.item() > 0
+    assert trainer.scaler.updates == 2 and ticks == [1]
+
+
+@pytest.mark.parametrize("change, kind, message", [
+    (dict(criterion=3), TypeError, "loss function or a pair"),
+    (dict(criterion=(F.mse_loss, error, error)), TypeError, "pair"),
+    (dict(progress_writers=3), TypeError, "progress_writers with a method update_training, got int"),
+    (dict(use_mixed_precision=True), RuntimeError, "autocast"),
+])
+def test_bad_arguments(change, kind, message):
+    with pytest.raises(kind, match=message):
+        make(**change)
+
+
+def test_learners_are_checked():
+    with pytest.raises(TypeError, match="learners with a method step, got str"):
+        Trainer(Line(), F.mse_loss, ["sgd"])
+    with pytest.raises(ValueError, match="at least one learner"):
+        Trainer(Line(), F.mse_loss, [])
+
+
+@pytest.mark.parametrize("minibatch, message", [(minidl.ones(3), "got Tensor"), ((minidl.ones(3),), "of length 1")])
+def test_what_is_no_minibatch_is_refused(minibatch, message):
+    with pytest.raises(TypeError, match=message):
+        make().train_minibatch(minibatch)
+
+
+@pytest.mark.parametrize("criterion, message", [
+    (lambda o, t: (o - t) ** 2, r"mean of the loss over the samples, got a tensor of shape \(4,\)"),
+    ((F.mse_loss, lambda o, t: (error(o, t), 3)), "4 and 3"),
+])
+def test_a_criterion_that_gives_no_mean_is_refused(criterion, message):
+    with pytest.raises(ValueError, match=message):
+        make(criterion=criterion).train_minibatch(batch())
+
+
+def test_checkpoints_resume_bit_equal(tmp_path):
+    one = make()
+    for _ in range(3):
+        one.train_minibatch(batch())
+    one.save_checkpoint(tmp_path / "c", {"position": 3})
+    two = make()
+    assert two.restore_from_checkpoint(tmp_path / "c") == {"position": 3}
+    assert two.total_number_of_samples_seen == 12
+    for trainer in (one, two):
+        trainer.train_minibatch(batch())
+    assert one.model.w.item() == two.model.w.item()
