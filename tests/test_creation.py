@@ -195,3 +195,10 @@ def test_the_default_dtype_is_asked_for_at_each_call():
 def test_errors(call, error):
     with pytest.raises(error):
         call()
+
+
+@pytest.mark.parametrize("dtype", [None, minidl.float16, minidl.float64])
+def test_none_is_no_number(dtype):
+    with pytest.raises(TypeError, match="None"):
+        minidl.tensor([[1.0, None]], dtype=dtype)
+    assert minidl.tensor([[1.0, float("nan")]], dtype=dtype).isnan().any()

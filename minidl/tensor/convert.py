@@ -94,6 +94,8 @@ def _from_python(data: Any, dtype: Any) -> np.ndarray:
         if "inhomogeneous" in str(error):
             raise ValueError(f"expected nested sequences of equal lengths, got ragged ones ({error})") from None
         raise
+    if array.dtype.kind == "f" and np.isnan(array).any() and _holds_none(data):  # which NumPy takes for NaN
+        raise TypeError("tensor expected numbers, got None among them")
     if dtype in dtypes.HALF:
         return array.astype(dtype)
     if dtype is None and array.dtype == np.float64 and not _holds_arrays(data):
@@ -129,6 +131,10 @@ def _plain(data: Any) -> Any:
     if hasattr(data, "view_of"):
         return backend_of(data.array).to_numpy(data.array)
     return data
+
+
+def _holds_none(data: Any) -> bool:
+    return any(map(_holds_none, data)) if isinstance(data, list) else data is None
 
 
 def _holds_arrays(data: Any) -> bool:

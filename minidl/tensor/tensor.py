@@ -122,6 +122,9 @@ class Tensor:
         if type(self.node) is Leaf:
             leaf = self.node
             leaf.xp, leaf.shape, leaf.dtype = value.backend, self.array.shape, self.array.dtype
+            buffer = leaf.buffer
+            if buffer is not None and (buffer.shape, buffer.dtype, backend_of(buffer)) != (leaf.shape, leaf.dtype, leaf.xp):
+                leaf.buffer = None  # the gradient no longer fits there
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
         """The values as a NumPy array: a view on the CPU, also of a tensor that requires grad; a copy from a GPU.
