@@ -248,6 +248,19 @@ def test_an_edit_by_a_step_is_seen_by_backward():
         loss.backward()
 
 
+def test_state_of_dead_gradients_ends_at_zero_and_not_in_subnormal_numbers():
+    for make in (lambda ps: SGD(ps, lr=0.1, momentum=0.9), lambda ps: Adam(ps, betas=(0.9, 0.9))):
+        p = Parameter(minidl.ones(3))
+        optimizer = make([p])
+        p.grad = minidl.tensor([1.0, 1e-30, 1.0])
+        for step in range(1040):
+            optimizer.step()
+            p.grad = minidl.tensor([0.0, 0.0, 1.0])
+        for name, tensor in optimizer.state[p].items():
+            if isinstance(tensor, minidl.Tensor):
+                assert tensor[:2].tolist() == [0.0, 0.0] and tensor[2].item() > 0.9, name
+
+
 # State dicts
 
 @pytest.mark.parametrize("make", [lambda ps: SGD(ps, lr=0.1, momentum=0.9), lambda ps: Adam(ps, lr=0.1, amsgrad=True)])

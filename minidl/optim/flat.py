@@ -60,6 +60,8 @@ class FlatBlock:
             if start:
                 flat[...] = start
             self.entries[name] = [make_tensor(window, None) for window in self.xp.pieces(flat, self.places)]
+        self.names = self.arrays.keys() - {MASTER}
+        self._stretches: dict[tuple, list] = {}
         if MASTER in self.arrays:
             self.arrays[MASTER][...] = self.values
         self.numbers: list[dict] = [_numbers(state.get(p, {})) for p in parameters]
@@ -69,7 +71,7 @@ class FlatBlock:
         for i, p in enumerate(parameters):
             if state.get(p):
                 self._take_over(i, state[p])
-        self.stamps = [edits.edit_count(view) for view in self.views]
+        self.stamps = [edits.edit_count(view) for view in self.views]  # of the last edit that the masters know of
 
     def _like(self, dtype: Any, arrays: list) -> Any:
         flat = self._zeros(dtype)
@@ -137,9 +139,21 @@ class FlatBlock:
 
     def written(self, first: int, last: int) -> None:
         """Note that the parameters `first` to `last` (exclusive) have been edited in place."""
-        for i in range(first, last):
-            edits.record_edit(self.views[i])
-            self.stamps[i] = edits.edit_count(self.views[i])
+        for view in self.views[first:last]:
+            edits.record_edit(view)
+        if MASTER in self.arrays:
+            self.stamps[first:last] = map(edits.edit_count, self.views[first:last])
+
+    def flush_subnormals(self, first: int, last: int) -> None:
+        """Set state near the end of the dtype's range to zero. Running means of gradients that have become zero would end
+        in subnormal numbers and stay there, and a CPU takes some forty times longer for each of those."""
+        if self.xp.device_type != "cpu":
+            return
+        least = 8 * dtypes.finfo(self.wide).tiny
+        for name, array in self.arrays.items():
+            if name != MASTER:
+                piece = array[self.starts[first]:self.stops[last - 1]]
+                piece *= self.xp.abs(piece) >= least
 
     def runs(self) -> Iterator[tuple[int, int, dict]]:
         """(first, last, numbers): parameters in a row that have a gradient and one history."""
@@ -164,6 +178,23 @@ class FlatBlock:
             shared = dict(shared)
             self.numbers[first:last] = [shared] * (last - first)
         return first, last, shared
+
+    def stretches(self, first: int, last: int, length: int) -> list[tuple]:
+        """The parameters `first` to `last` in pieces of a length: (begin and end from the first parameter's start, values,
+        the float32 or wider values to update (None where there is no master), {name: state})."""
+        key = (first, last, length)
+        if key not in self._stretches:
+            start, stop = self.starts[first], self.stops[last - 1]
+            master = self.arrays.get(MASTER) if self.wide != self.dtype else self.values
+            self._stretches[key] = [
+                (low - start, high - start, *self._piece(low, high, master))
+                for low, high in ((low, min(low + length, stop)) for low in range(start, stop, length))]
+        return self._stretches[key]
+
+    def _piece(self, low: int, high: int, master: Any) -> tuple:
+        target = self.values[low:high]
+        p = target if master is self.values else None if master is None else master[low:high]
+        return target, p, {name: self.arrays[name][low:high] for name in self.names}
 
     def gradient(self, first: int, last: int) -> Any:
         """The gradients of parameters in a row as one 1-d array; where they lie in this block already, without a copy."""

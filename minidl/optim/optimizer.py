@@ -19,6 +19,7 @@ from ..tensor.tensor import Tensor, make_tensor
 from .flat import MASTER, FlatBlock
 
 CHUNK = 32768  # elements that are updated at a time: parameter, gradient, state and temporaries stay in the cache
+FLUSH_EVERY = 16  # steps
 
 
 class Optimizer:
@@ -79,6 +80,9 @@ class Optimizer:
         """
         raise NotImplementedError(f"{type(self).__name__} expected a method update, or its own step")
 
+    def check_parameter(self, p: Tensor) -> None:
+        """Raise ValueError for a parameter that the formula does not suit."""
+
     # Groups
 
     def add_param_group(self, param_group: dict) -> None:
@@ -106,13 +110,17 @@ class Optimizer:
             if id(p) in taken:
                 raise ValueError(f"{type(self).__name__} got a parameter of shape {p.shape} twice, or in two groups")
             taken.add(id(p))
+            self.check_parameter(p)
         group["params"] = given
         for name, value in self.defaults.items():
             group.setdefault(name, value)
         self.param_groups.append(group)
         self._blocks.append([])
-        if type(self).update is not Optimizer.update:
+        if self._has_formula():
             self._lay_out(len(self.param_groups) - 1)
+
+    def _has_formula(self) -> bool:
+        return type(self).update is not Optimizer.update
 
     def _lay_out(self, index: int) -> None:
         """Make the blocks of a group anew; state moves along."""
@@ -159,27 +167,23 @@ class Optimizer:
         Returns:
             what closure returned.
         """
-        self._call_hooks("step_pre", (closure,))
+        if self._hooks["step_pre"]:
+            self._call_hooks("step_pre", (closure,))
         loss = None
         if closure is not None:
             with enable_grad():
                 loss = closure()
-        with no_grad():
-            for index in range(len(self.param_groups)):
-                self._step_group(index)
+        for index, group in enumerate(self.param_groups):
+            self._step_group(index, group)
         self._state_seen = False
-        self._call_hooks("step", (closure,))
+        if self._hooks["step"]:
+            self._call_hooks("step", (closure,))
         return loss
 
-    def _step_group(self, index: int) -> None:
-        group = self.param_groups[index]
-        blocks = self._blocks[index]
-        names = self.initial_state(group).keys()
-        if sum(len(block.parameters) for block in blocks) != len(group["params"]) or not all(
-                block.in_place() and names == block.arrays.keys() - {MASTER} for block in blocks) or (
-                self._state_seen and not all(block.owns_state() for block in blocks)):
+    def _step_group(self, index: int, group: dict) -> None:
+        if not self._is_laid_out(index, group):
             if self._state_seen:
-                for block in blocks:  # what the user wrote into the state counts
+                for block in self._blocks[index]:  # what the user wrote into the state counts
                     block.numbers = [{}] * len(block.parameters)
             self._lay_out(index)
         for block in self._blocks[index]:
@@ -190,10 +194,22 @@ class Optimizer:
                     self._enter(block, first, last)
                 g = block.gradient(first, last)
                 if self.elementwise:
-                    self._stretch(block, group, now, g, block.starts[first], block.stops[last - 1])
+                    self._stretch(block, group, now, g, first, last)
                 else:
                     self._each(block, group, now, g, first, last)
                 block.written(first, last)
+                if numbers.get("step", 1) % FLUSH_EVERY == 0:
+                    block.flush_subnormals(first, last)
+
+    def _is_laid_out(self, index: int, group: dict) -> bool:
+        """Are the blocks of a group still those of its parameters, options and state?"""
+        names = self.initial_state(group).keys()
+        count = 0
+        for block in self._blocks[index]:
+            count += len(block.parameters)
+            if not block.in_place() or names != block.names or (self._state_seen and not block.owns_state()):
+                return False
+        return count == len(group["params"])
 
     def _enter(self, block: FlatBlock, first: int, last: int) -> None:
         for i in range(first, last):
@@ -201,20 +217,16 @@ class Optimizer:
             for name, tensors in block.entries.items():
                 entry[name] = tensors[i]
 
-    def _stretch(self, block: FlatBlock, group: dict, now: Any, g: Any, start: int, stop: int) -> None:
+    def _stretch(self, block: FlatBlock, group: dict, now: Any, g: Any, first: int, last: int) -> None:
         """Update parameters in a row in pieces that stay in the cache."""
         xp, wide = block.xp, block.wide
-        masters = block.arrays.get(MASTER)
-        arrays = {name: array for name, array in block.arrays.items() if name != MASTER}
         maximize = group.get("maximize", False)
-        chunk = CHUNK if xp.device_type == "cpu" else stop - start
-        for low in range(start, stop, chunk):
-            high = min(low + chunk, stop)
-            target = block.values[low:high]
-            p = masters[low:high] if masters is not None else xp.asarray(target, wide)
-            piece = xp.asarray(g[low - start:high - start], wide)
-            self.update(xp, group, now, p, -piece if maximize else piece, {name: a[low:high] for name, a in arrays.items()})
-            if block.wide is not block.dtype:
+        for low, high, target, p, state in block.stretches(first, last, CHUNK if xp.device_type == "cpu" else block.size):
+            if p is None:
+                p = xp.asarray(target, wide)
+            piece = xp.asarray(g[low:high], wide)
+            self.update(xp, group, now, p, -piece if maximize else piece, state)
+            if p is not target:
                 target[...] = p
 
     def _each(self, block: FlatBlock, group: dict, now: Any, g: Any, first: int, last: int) -> None:
@@ -271,38 +283,42 @@ class Optimizer:
         sizes, found = [len(g["params"]) for g in self.param_groups], [len(g["params"]) for g in saved]
         if sizes != found:
             raise ValueError(f"{who} expected param_groups of {sizes} parameters, got {found}")
-        by_number = {number: p for mine, theirs in zip(self.param_groups, saved)
-                     for number, p in zip(theirs["params"], mine["params"])}
+        by_number: dict[Any, Tensor] = {}
+        names: dict[Any, set] = {}
+        for mine, theirs in zip(self.param_groups, saved):
+            arrays = {*self.initial_state({**mine, **theirs}), MASTER} if self._has_formula() else set()
+            by_number.update(zip(theirs["params"], mine["params"]))
+            names.update(dict.fromkeys(theirs["params"], arrays))
         state: dict = {}
         for number, entry in state_dict["state"].items():
             number = int(number) if number not in by_number and str(number).isdigit() else number
             if number not in by_number:
                 raise ValueError(f"{who} got a state of the parameter {number!r}, which is in no group")
-            state[by_number[number]] = self._loaded(who, by_number[number], number, entry)
+            state[by_number[number]] = self._loaded(who, by_number[number], number, entry, names[number])
         for mine, theirs in zip(self.param_groups, saved):
             mine.update({k: copy.deepcopy(v) for k, v in theirs.items() if k != "params"})
         self._blocks = [[] for _ in self.param_groups]
         self._state.clear()
         self._state.update(state)
-        if type(self).update is not Optimizer.update:
+        if self._has_formula():
             for index in range(len(self.param_groups)):
                 self._lay_out(index)
         for hook in list(self._hooks["load"].values()):
             hook(self)
 
-    def _loaded(self, who: str, p: Tensor, number: Any, entry: dict) -> dict:
+    def _loaded(self, who: str, p: Tensor, number: Any, entry: dict, arrays: set) -> dict:
+        """A parameter's state from a saved one, in which PyTorch has numbers as tensors; `arrays` are none of them."""
         made: dict = {}
         for name, value in entry.items():
             if value is None or isinstance(value, (bool, int, float, str, list, tuple, dict)):
                 made[name] = copy.deepcopy(value)
                 continue
             tensor = make_tensor(to_array(value), None)
-            if tensor.ndim == 0 and p.ndim:
-                number_of = tensor.item()
-                made[name] = int(number_of) if name == "step" else number_of
-            elif name == "step":
+            if name == "step":
                 made[name] = int(tensor.item())
-            elif tensor.shape != p.shape and name in self.initial_state(self.defaults):
+            elif tensor.ndim == 0 and (p.ndim or (arrays and name not in arrays)):
+                made[name] = tensor.item()
+            elif tensor.shape != p.shape and name in arrays:
                 raise ValueError(f"{who} expected {name} of the parameter {number} of shape {p.shape}, got {tensor.shape}")
             else:
                 wide = dtypes.float32 if p.dtype in dtypes.HALF else p.dtype
@@ -350,6 +366,17 @@ class Optimizer:
             lines.append(f"Parameter Group {i}")
             lines += [f"    {name}: {group[name]}" for name in sorted(group) if name not in ("params", "param_names")]
         return "\n".join([*lines, ")"])
+
+
+def decay(group: dict, p: Any, g: Any) -> Any:
+    """The gradient with that of the L2 penalty; or, where a group says decoupled_weight_decay, the gradient as it is
+    after p has been shrunk by lr * weight_decay."""
+    if not group["weight_decay"]:
+        return g
+    if group.get("decoupled_weight_decay"):
+        p *= 1 - group["lr"] * group["weight_decay"]
+        return g
+    return g + p * group["weight_decay"]
 
 
 def check_options(who: str, nonnegative: Iterable[tuple[str, Any]] = (), fractions: Iterable[tuple[str, Any]] = ()) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..tensor.tensor import Tensor
 from .optimizer import Optimizer, check_options
 
 
@@ -28,9 +29,10 @@ class SGD(Optimizer):
     def __init__(self, params: Any, lr: float = 1e-3, momentum: float = 0, dampening: float = 0, weight_decay: float = 0,
                  nesterov: bool = False, *, maximize: bool = False, foreach: bool | None = None,
                  fused: bool | None = None, master_weights: bool = True):
-        check_options("SGD", [("lr", lr), ("momentum", momentum), ("weight_decay", weight_decay)])
+        who = type(self).__name__
+        check_options(who, [("lr", lr), ("momentum", momentum), ("weight_decay", weight_decay)])
         if nesterov and (momentum <= 0 or dampening != 0):
-            raise ValueError(f"SGD expected momentum > 0 and dampening = 0 for Nesterov momentum, got momentum {momentum} "
+            raise ValueError(f"{who} expected momentum > 0 and dampening = 0 for Nesterov momentum, got momentum {momentum} "
                              f"and dampening {dampening}")
         super().__init__(params, dict(lr=lr, momentum=momentum, dampening=dampening, weight_decay=weight_decay,
                                       nesterov=nesterov, maximize=maximize), master_weights=master_weights)
@@ -44,6 +46,12 @@ class SGD(Optimizer):
             return False
         numbers["step"] = numbers.get("step", 0) + 1
         return numbers["step"] == 1
+
+    def _loaded(self, who: str, p: Tensor, number: Any, entry: dict, arrays: set) -> dict:
+        made = super()._loaded(who, p, number, entry, arrays)
+        if isinstance(made.get("momentum_buffer"), Tensor):
+            made.setdefault("step", 1)  # PyTorch's SGD counts none: that there is a buffer says that it had a first step
+        return made
 
     def update(self, xp: Any, group: dict, now: bool, p: Any, g: Any, state: dict[str, Any]) -> None:
         momentum = group["momentum"]
