@@ -16,8 +16,6 @@ import glob
 import statistics
 import time
 
-import numpy as np
-
 import minidl
 import minidl.nn.functional as F
 
@@ -25,31 +23,20 @@ SIZES, BATCH, LR, MOMENTUM = (64, 64, 64, 10), 32, 0.05, 0.9
 
 
 def minidl_step():
-    """A training step in minidl. Parameters and their gradients are views of flat tensors, so SGD is three operations."""
-    rng = np.random.RandomState(0)
-    shapes = [shape for i, o in zip(SIZES, SIZES[1:]) for shape in ((o, i), (o,))]
-    flat = minidl.tensor((rng.rand(sum(int(np.prod(s)) for s in shapes)) - 0.5) * 0.25, dtype=minidl.float32)
-    gradient, momentum = minidl.zeros_like(flat), minidl.zeros_like(flat)
-    parameters, start = [], 0
-    for shape in shapes:
-        stop = start + int(np.prod(shape))
-        parameters.append(flat[start:stop].view(shape).detach().requires_grad_())
-        parameters[-1].grad_buffer = gradient[start:stop].view(shape)
-        start = stop
-    w1, b1, w2, b2, w3, b3 = parameters
-    x = minidl.tensor(rng.randn(BATCH, SIZES[0]), dtype=minidl.float32)
-    y = minidl.tensor(rng.randint(0, 10, BATCH))
+    """A training step in minidl with minidl.nn and minidl.optim."""
+    minidl.manual_seed(0)
+    layers: list = []
+    for i, o in zip(SIZES, SIZES[1:]):
+        layers += [minidl.nn.Linear(i, o), minidl.nn.ReLU()]
+    model = minidl.nn.Sequential(*layers[:-1])
+    optimizer = minidl.optim.SGD(model.parameters(), lr=LR, momentum=MOMENTUM)
+    x, y = minidl.randn(BATCH, SIZES[0]), minidl.randint(0, 10, (BATCH,))
 
     def step() -> minidl.Tensor:
-        h = F.relu(F.linear(x, w1, b1))
-        h = F.relu(F.linear(h, w2, b2))
-        loss = F.cross_entropy(F.linear(h, w3, b3), y)
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
         loss.backward()
-        with minidl.no_grad():
-            momentum.mul_(MOMENTUM).add_(gradient)
-            flat.sub_(momentum, alpha=LR)
-        for p in parameters:
-            p.grad = None
+        optimizer.step()
         return loss
 
     return step

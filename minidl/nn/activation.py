@@ -40,6 +40,9 @@ class _MayBeInPlace(_Activation):
         super().__init__()
         self.inplace = inplace
 
+    def forward(self, input: Tensor) -> Tensor:
+        return self._function(input, self.inplace)
+
 
 # Piecewise linear
 

@@ -150,8 +150,9 @@ class Sequential(_Numbered):
             self.add_module(names[i] if keep else str(i), part)
 
     def forward(self, input: Any) -> Any:
-        for module in self._modules.values():
-            input = module(input)
+        for part in self.__dict__.values():
+            if isinstance(part, Module):
+                input = part(input)
         return input
 
     def __getitem__(self, index: Any) -> Any:

@@ -3,83 +3,79 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..autograd.function import Function
 from ..autograd.hooks import RemovableHandle
 from ..tensor.tensor import Tensor
 
-KINDS = ("forward_pre", "forward", "backward_pre", "backward")
+class Hook(NamedTuple):
+    """A function and when to call it: "forward_pre", "forward", "backward_pre" or "backward"."""
+
+    kind: str
+    function: Callable
+    with_kwargs: bool
+    always_call: bool
 
 
-class Hooks:
-    """The hooks of one Module, or those of all; each a dict of (function, options) in the order of calling."""
-
-    def __init__(self) -> None:
-        self.of: dict[str, dict] = {kind: {} for kind in KINDS}
-
-    def add(self, kind: str, hook: Callable, prepend: bool = False, with_kwargs: bool = False,
-            always_call: bool = False) -> RemovableHandle:
-        """Enter a hook, as the first one with prepend."""
-        if not callable(hook):
-            raise TypeError(f"register_{kind}_hook expected a function, got {type(hook).__name__}")
-        hooks = self.of[kind]
-        handle = RemovableHandle(hooks, (hook, with_kwargs, always_call))  # type: ignore[arg-type]
-        if prepend:
-            last = next(reversed(hooks))
-            for key in [key for key in hooks if key != last]:
-                hooks[key] = hooks.pop(key)
-        return handle
-
-    def __bool__(self) -> bool:
-        return any(self.of.values())
+EVERY_MODULE: dict[int, Any] = {}  # the hooks that every module calls
 
 
-EVERY_MODULE = Hooks()
+def add_hook(hooks: dict[int, Any], kind: str, function: Callable, *, prepend: bool = False, with_kwargs: bool = False,
+             always_call: bool = False) -> RemovableHandle:
+    """Enter a hook among those of a module, or of every module; as the first one with prepend."""
+    if not callable(function):
+        raise TypeError(f"register_{kind}_hook expected a function, got {type(function).__name__}")
+    handle = RemovableHandle(hooks, Hook(kind, function, with_kwargs, always_call))  # type: ignore[arg-type]
+    if prepend:
+        last = next(reversed(hooks))
+        for key in [key for key in hooks if key != last]:
+            hooks[key] = hooks.pop(key)
+    return handle
 
 
 def call_with_hooks(module: Any, args: tuple, kwargs: dict) -> Any:
     """`module.forward(*args, **kwargs)` with all hooks of the module, and those of every module, called."""
-    hooks = [EVERY_MODULE, module._hooks] if module._hooks is not None else [EVERY_MODULE]
+    hooks = [*EVERY_MODULE.values(), *(module._hooks or {}).values()]
     try:
         args, kwargs = _before(module, hooks, args, kwargs)
-        around = [h for some in hooks for h in some.of["backward"].values()]
-        before = [h for some in hooks for h in some.of["backward_pre"].values()]
+        around = [hook.function for hook in hooks if hook.kind == "backward"]
+        before = [hook.function for hook in hooks if hook.kind == "backward_pre"]
         if around or before:
-            watch = _BackwardWatch(module, [h[0] for h in before], [h[0] for h in around])
+            watch = _BackwardWatch(module, before, around)
             output = watch.output(module.forward(*watch.inputs(args), **kwargs))
         else:
             output = module.forward(*args, **kwargs)
     except BaseException:
-        _after(module, hooks, args, kwargs, None, only_always=True)
+        _after(module, [hook for hook in hooks if hook.always_call], args, kwargs, None)
         raise
-    return _after(module, hooks, args, kwargs, output, only_always=False)
+    return _after(module, hooks, args, kwargs, output)
 
 
-def _before(module: Any, hooks: list, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
-    for some in hooks:
-        for hook, with_kwargs, _ in list(some.of["forward_pre"].values()):
-            result = hook(module, args, kwargs) if with_kwargs else hook(module, args)
-            if result is None:
-                continue
-            if not with_kwargs:
-                args = result if isinstance(result, tuple) else (result,)
-            elif isinstance(result, tuple) and len(result) == 2:
-                args, kwargs = result
-            else:
-                raise RuntimeError(f"a forward pre-hook with kwargs expected to return None or (args, kwargs), got "
-                                   f"{type(result).__name__}")
+def _before(module: Any, hooks: list[Hook], args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+    for hook in hooks:
+        if hook.kind != "forward_pre":
+            continue
+        result = hook.function(module, args, kwargs) if hook.with_kwargs else hook.function(module, args)
+        if result is None:
+            continue
+        if not hook.with_kwargs:
+            args = result if isinstance(result, tuple) else (result,)
+        elif isinstance(result, tuple) and len(result) == 2:
+            args, kwargs = result
+        else:
+            raise RuntimeError(f"a forward pre-hook with kwargs expected to return None or (args, kwargs), got "
+                               f"{type(result).__name__}")
     return args, kwargs
 
 
-def _after(module: Any, hooks: list, args: tuple, kwargs: dict, output: Any, only_always: bool) -> Any:
-    for some in hooks:
-        for hook, with_kwargs, always in list(some.of["forward"].values()):
-            if only_always and not always:
-                continue
-            result = hook(module, args, kwargs, output) if with_kwargs else hook(module, args, output)
-            if result is not None:
-                output = result
+def _after(module: Any, hooks: list[Hook], args: tuple, kwargs: dict, output: Any) -> Any:
+    for hook in hooks:
+        if hook.kind != "forward":
+            continue
+        result = hook.function(module, args, kwargs, output) if hook.with_kwargs else hook.function(module, args, output)
+        if result is not None:
+            output = result
     return output
 
 

@@ -14,7 +14,7 @@ from ..autograd.mode import no_grad
 from ..tensor import dtypes
 from ..tensor.conversion import to as _to
 from ..tensor.tensor import Tensor
-from .hooks import EVERY_MODULE, Hooks, call_with_hooks
+from .hooks import EVERY_MODULE, add_hook, call_with_hooks
 from .parameter import Parameter, is_uninitialized
 from .state import load_state_dict, state_dict
 
@@ -28,7 +28,7 @@ class Module:
 
     training: bool = True
     keeps_float32 = False                  # normalization layers say True: mixed precision leaves them in float32
-    _hooks: Hooks | None = None
+    _hooks: dict[int, Any] | None = None
     _buffer_names: dict[str, bool] = {}    # name -> is it in the state dict
     _state_hooks: dict[str, dict] | None = None
 
@@ -324,8 +324,8 @@ class Module:
 
     def _add_hook(self, kind: str, hook: Callable, **options: bool) -> RemovableHandle:
         if self._hooks is None:
-            self._hooks = Hooks()
-        return self._hooks.add(kind, hook, **options)
+            self._hooks = {}
+        return add_hook(self._hooks, kind, hook, **options)
 
     def register_forward_pre_hook(self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False
                                   ) -> RemovableHandle:
@@ -403,19 +403,19 @@ def _is_dtype(value: Any) -> bool:
 
 def register_module_forward_pre_hook(hook: Callable) -> RemovableHandle:
     """Call `hook(module, args)` before the forward of every module."""
-    return EVERY_MODULE.add("forward_pre", hook)
+    return add_hook(EVERY_MODULE, "forward_pre", hook)
 
 
 def register_module_forward_hook(hook: Callable, *, with_kwargs: bool = False, always_call: bool = False) -> RemovableHandle:
     """Call `hook(module, args, output)` after the forward of every module."""
-    return EVERY_MODULE.add("forward", hook, with_kwargs=with_kwargs, always_call=always_call)
+    return add_hook(EVERY_MODULE, "forward", hook, with_kwargs=with_kwargs, always_call=always_call)
 
 
 def register_module_full_backward_hook(hook: Callable) -> RemovableHandle:
     """Call `hook(module, grad_input, grad_output)` after the backward of every module."""
-    return EVERY_MODULE.add("backward", hook)
+    return add_hook(EVERY_MODULE, "backward", hook)
 
 
 def register_module_full_backward_pre_hook(hook: Callable) -> RemovableHandle:
     """Call `hook(module, grad_output)` before the backward of every module."""
-    return EVERY_MODULE.add("backward_pre", hook)
+    return add_hook(EVERY_MODULE, "backward_pre", hook)

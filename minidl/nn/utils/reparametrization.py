@@ -63,9 +63,9 @@ def remove_hook(who: str, kind: type[Reparametrization], module: Module, name: s
     key = _key_of(kind, module, name)
     if key is None or module._hooks is None:
         raise ValueError(f"{who} expected a {type(module).__name__} that had it applied to {name!r}, got one without")
-    return module._hooks.of["forward_pre"].pop(key)[0]
+    return module._hooks.pop(key).function
 
 
 def _key_of(kind: type[Reparametrization], module: Module, name: str) -> int | None:
-    hooks = module._hooks.of["forward_pre"] if module._hooks is not None else {}
-    return next((key for key, (hook, *_) in hooks.items() if isinstance(hook, kind) and hook.name == name), None)
+    return next((key for key, hook in (module._hooks or {}).items()
+                 if isinstance(hook.function, kind) and hook.function.name == name), None)
