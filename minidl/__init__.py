@@ -9,6 +9,7 @@ from .autograd.mode import (
     no_grad,
     set_grad_enabled,
 )
+from .nn.summary import summary
 from .tensor import dtypes as _dtypes
 from .tensor.checked import check_all as _check_all
 from .tensor.checkpoint import checkpoint as _checkpoint
