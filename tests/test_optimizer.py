@@ -253,7 +253,7 @@ def test_state_of_dead_gradients_ends_at_zero_and_not_in_subnormal_numbers():
         p = Parameter(minidl.ones(3))
         optimizer = make([p])
         p.grad = minidl.tensor([1.0, 1e-30, 1.0])
-        for step in range(1040):
+        for _ in range(1040):
             optimizer.step()
             p.grad = minidl.tensor([0.0, 0.0, 1.0])
         for name, tensor in optimizer.state[p].items():

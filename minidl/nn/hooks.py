@@ -9,6 +9,7 @@ from ..autograd.function import Function
 from ..autograd.hooks import RemovableHandle
 from ..tensor.tensor import Tensor
 
+
 class Hook(NamedTuple):
     """A function and when to call it: "forward_pre", "forward", "backward_pre" or "backward"."""
 
