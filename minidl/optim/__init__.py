@@ -1,5 +1,6 @@
 """Second floor: optimizers and learning-rate schedules."""
 
+from . import lr_scheduler
 from .adadelta import Adadelta
 from .adagrad import Adagrad
 from .adam import Adam, AdamW

@@ -77,6 +77,7 @@ class LBFGS(Optimizer):
         self._call_hooks("step_pre", (closure,))
         with no_grad():
             first_loss = self._minimize(closure, self.param_groups[0], self.state[self.param_groups[0]["params"][0]])
+        self.taken_steps += 1
         self._call_hooks("step", (closure,))
         return first_loss
 

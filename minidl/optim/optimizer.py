@@ -34,6 +34,8 @@ class Optimizer:
     Attributes:
         param_groups: dicts of "params" and options; options may be changed at any time.
         state: parameter -> dict of state tensors and numbers.
+        taken_steps, skipped_steps: how many were taken, and how many a loss scaler has skipped (it counts these itself),
+            since the constructor. Schedules look at both.
 
     Raises:
         TypeError, ValueError: for what are no parameters, doubled ones, and impossible options.
@@ -47,6 +49,7 @@ class Optimizer:
         self.param_groups: list[dict] = []
         self._state: defaultdict = defaultdict(dict)
         self._state_seen = False
+        self.taken_steps = self.skipped_steps = 0
         self._blocks: list[list[FlatBlock]] = []
         self._hooks: dict[str, dict] = {kind: {} for kind in ("step_pre", "step", "save_pre", "save", "load_pre", "load")}
         if isinstance(params, (Tensor, dict)):
@@ -176,6 +179,7 @@ class Optimizer:
         for index, group in enumerate(self.param_groups):
             self._step_group(index, group)
         self._state_seen = False
+        self.taken_steps += 1
         if self._hooks["step"]:
             self._call_hooks("step", (closure,))
         return loss
