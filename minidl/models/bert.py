@@ -49,8 +49,7 @@ class BERT(nn.Module):
                 init.zeros_(parameter)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        x = F.gelu(self.transform(self.encode(tokens)))
-        return F.linear(self.transform_norm(x), self.tokens.weight, self.bias)
+        return self.predict(self.encode(tokens))
 
     def encode(self, tokens: Tensor) -> Tensor:
         """Features (N, T, width) of the tokens in their context."""
@@ -60,6 +59,12 @@ class BERT(nn.Module):
         positions = self.positions(arange(tokens.shape[1], device=tokens.device))
         x = self.drop(self.norm(self.tokens(tokens) + positions))
         return self.encoder(x, src_key_padding_mask=tokens == self.padding)
+
+    def predict(self, features: Tensor) -> Tensor:
+        """Logits (*, vocabulary) from features (*, width): `model.predict(model.encode(input)[target != -100])` spends no time
+        on tokens that are not to be predicted."""
+        x = F.gelu(self.transform(features))
+        return F.linear(self.transform_norm(x), self.tokens.weight, self.bias)
 
 
 def mask_tokens(tokens: Tensor, *, mask: int, vocabulary: int, special: int = 2, probability: float = 0.15,
