@@ -14,6 +14,7 @@ from .distributed_sampler import DistributedSampler
 from .erasing import Cutout, RandomErasing
 from .files import find_data, read_text
 from .image_folder import ImageFolder, read_image
+from .labelled_images import LabelledImages
 from .image_transforms import (
     CenterCrop, RandomCrop, RandomHorizontalFlip, RandomRotation, RandomShift, RandomVerticalFlip,
 )

@@ -70,12 +70,16 @@ def pin(data: Any) -> Any:
     return _map(pin, data, tuples=True)
 
 
+def _shape(sample: Any) -> tuple:
+    return sample.shape if isinstance(sample, Tensor) else np.shape(sample)  # which is slow for a Tensor
+
+
 def _stack(batch: Sequence[Any]) -> Tensor:
     for sample in batch:
         if not isinstance(sample, Tensor) and _is_text(sample):
             raise _unknown(sample.dtype if isinstance(sample, (np.ndarray, np.generic)) else type(sample))
-    if len({np.shape(sample) for sample in batch}) > 1:
-        shapes = [tuple(np.shape(sample)) for sample in batch]
+    if len({_shape(sample) for sample in batch}) > 1:
+        shapes = [tuple(_shape(sample)) for sample in batch]
         listed = ", ".join(map(str, shapes[:16])) + (", ..." if len(shapes) > 16 else "")
         raise RuntimeError(f"default_collate: stack expects samples of one shape, got shapes {listed}; give the DataLoader a "
                            f"collate_fn that pads or crops them")
