@@ -1,6 +1,6 @@
 """minidl: a deep-learning framework over NumPy and CuPy, with PyTorch's names and semantics."""
 
-from . import autograd, cuda, data, linalg, nn, optim
+from . import amp, autograd, cuda, data, linalg, nn, optim
 from .autograd.mode import (
     enable_grad,
     inference_mode,

@@ -27,6 +27,7 @@ class _Run:
         self.create_graph = create_graph  # gradients are tensors rather than arrays
         self.wanted = wanted              # nodes whose gradient is asked for; None: accumulate into the leaves
         self.found: dict[Any, Any] = {}
+        self.grad_scale = root.__dict__.get("grad_scale")  # of a loss that a scaler has multiplied
         self.grads: dict[Any, tuple] = {}  # node -> (gradient so far, is it an array that nobody else holds)
 
     def tensor(self, g: Any) -> Any:
@@ -67,6 +68,8 @@ class _Run:
         """Accumulate into the leaf's .grad, in place where that cannot be seen from elsewhere."""
         with _accumulating:
             before = leaf.grad
+            if before is not None and self.grad_scale is not None:
+                self.rescale(leaf, before)
             if self.create_graph:
                 if before is None and not owned:
                     g = self.root.like(g.array.copy(), g.node)
@@ -82,9 +85,21 @@ class _Run:
             else:
                 leaf.xp.add(before.array, g, before.array)
                 record_edit(before.array)
+            if self.grad_scale is not None:
+                leaf.grad.__dict__["grad_scale"] = self.grad_scale
         if leaf.post_hooks is not None:
             for hook in list(leaf.post_hooks.values()):
                 hook()
+
+    def rescale(self, leaf: Leaf, before: Any) -> None:
+        """Bring a gradient that was made with another loss scale to this backward's."""
+        made_with = before.__dict__.get("grad_scale")
+        if made_with is None or made_with == self.grad_scale:
+            return
+        if made_with == 1:
+            raise RuntimeError(f"backward of a scaled loss reached a gradient of shape {leaf.shape} that has been unscaled "
+                               f"already; step and zero_grad first, or accumulate before unscale_")
+        leaf.grad = before = before * (self.grad_scale / made_with)
 
 
 def _into(buffer: Any, g: Any) -> Any:

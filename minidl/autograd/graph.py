@@ -22,7 +22,8 @@ tick = edits.tick
 class Leaf:
     """Where a gradient ends: the graph's side of a tensor that requires grad and was not computed."""
 
-    __slots__ = ("xp", "shape", "dtype", "grad", "hooks", "post_hooks", "buffer", "lent", "__weakref__")
+    __slots__ = ("xp", "shape", "dtype", "grad", "hooks", "post_hooks", "buffer", "lent", "half",
+                 "__weakref__")
     edges: tuple = ()
 
     def __init__(self, xp: Any, shape: tuple, dtype: Any):
@@ -33,6 +34,7 @@ class Leaf:
         self.hooks: Any = None       # called with each complete gradient before it is accumulated
         self.post_hooks: Any = None  # called with the owner's new .grad after accumulation
         self.buffer: Any = None      # an array in which .grad has to live, such as a piece of a flat bucket
+        self.half: Any = None        # autocast's half copy of the value: (array, time of its last edit, copy)
         self.lent = False            # the buffer is an optimizer's: it is used only while nobody holds an older gradient
 
     def name(self) -> str:

@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 from ..autograd.mode import state
+from ..tensor import journal
 from ..tensor.creation import empty, ones, zeros
 from ..tensor.dtypes import int64
 from ..tensor.spatial import batched, unbatched
@@ -110,6 +111,7 @@ class BatchNorm(ChannelNorm):
         y = F.batch_norm(input, self.running_mean if seen else None, self.running_var if seen else None, self.weight, self.bias,
                          self.training or self.running_mean is None, momentum, self.eps)
         if moves and not state.recomputing:
+            journal.note(self.num_batches_tracked.array)
             self.num_batches_tracked.add_(1)
         return y
 

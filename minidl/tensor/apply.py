@@ -15,7 +15,7 @@ from typing import Any
 from ..autograd.graph import Node, Output
 from ..autograd.mode import state
 from ..autograd.op import Cast, Op, Promote
-from . import dtypes, inplace
+from . import autocast, dtypes, inplace
 from .backend import backend_of
 from .checked import explained
 from .convert import to_array
@@ -71,6 +71,39 @@ def op(cast: Cast, *, promote: Promote | None = None, wide: bool | None = None, 
     return declare
 
 
+def composed(cast: Cast) -> Callable[[Callable], Callable]:
+    """Give a function that is composed of ops an autocast class of its own: under autocast its tensors are cast first, and
+    the ops inside run as they do without autocast. An explicit `dtype=` is kept."""
+
+    def declare(function: Callable) -> Callable:
+        names = list(inspect.signature(function).parameters)
+        place = names.index("dtype") if "dtype" in names else None
+
+        @functools.wraps(function)
+        def call(*args, **kwargs):
+            if not autocast.in_use or autocast.region() is None:
+                return function(*args, **kwargs)
+            dtype = kwargs.get("dtype", args[place] if place is not None and place < len(args) else None)
+            tensors = [a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)]
+            target = None if dtype is not None else autocast.dtype_for(call.composed, cast, tensors)
+            if target is not None:
+                args = [_cast_argument(a, target) for a in args]  # type: ignore[assignment]
+                kwargs = {name: _cast_argument(a, target) for name, a in kwargs.items()}
+            with autocast.off():
+                return function(*args, **kwargs)
+
+        call.composed = function  # type: ignore[attr-defined]  # by which amp.lists knows it
+        return call
+
+    return declare
+
+
+def _cast_argument(value: Any, dtype: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value.cast_to(dtype) if autocast.touches(value.array) else value
+    return type(value)(_cast_argument(v, dtype) for v in value) if type(value) in (list, tuple) else value
+
+
 def _inputs_by_name(names: dict, inputs: tuple, attributes: dict) -> tuple[tuple, dict]:
     """Inputs that were given as keywords, at their places."""
     rest = dict(attributes)
@@ -112,6 +145,10 @@ def apply(op: Op, inputs: tuple, attributes: dict) -> Any:
                 uniform = False
     if first is None:
         return apply(op, _some_tensor(op, inputs), attributes)
+    if autocast.in_use and autocast.region() is not None:
+        arrays = autocast.cast_inputs(op, op.cast, arrays, edges)
+        first = next((a for a in arrays if hasattr(a, "dtype")), first)
+        dtype, uniform = first.dtype, False
     xp = backend_of(first)
     if not uniform or dtype.kind != "f" or xp.device_type != "cpu":
         joined = _joined(op, inputs, arrays)

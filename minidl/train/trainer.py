@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
+from ..amp import GradScaler, autocast
 from ..autograd.mode import no_grad
 from .checkpoint import Checkpoint
 from .progress import ProgressWriter
@@ -23,8 +25,9 @@ class Trainer:
             or (mean, number of samples). Without a number, the target's first axis counts the samples.
         learners: an optimizer or several.
         progress_writers: one or several that report.
-        scaler: scales the loss, checks the gradients and takes the step: `scale(loss)`, `step(learner) -> bool`, `update()`.
-        use_mixed_precision: not there yet.
+        scaler: scales the loss, checks the gradients and takes the step, such as minidl.amp.GradScaler.
+        use_mixed_precision: run model and criterion under autocast in float16, with a GradScaler unless another scaler is
+            given. The environment variable MINIDL_AUTO_MIXED_PRECISION=1 does the same for every Trainer.
         schedulers: learning-rate schedules that are stepped once after every update that was not skipped.
 
     Attributes:
@@ -38,9 +41,7 @@ class Trainer:
 
     def __init__(self, model: Any, criterion: Any, learners: Any, progress_writers: Any = None, *, scaler: Any = None,
                  use_mixed_precision: bool = False, schedulers: Any = None):
-        if use_mixed_precision:
-            raise RuntimeError("Trainer(use_mixed_precision=True) needs autocast, which this version does not have; "
-                               "pass use_mixed_precision=False")
+        mixed = use_mixed_precision or _asked_for_by_environment()
         self.model = model
         self.loss, self.metric = _criteria(criterion)
         self.learners = _several("learners", learners, "step", "zero_grad")
@@ -48,7 +49,8 @@ class Trainer:
             raise ValueError("Trainer expected at least one learner, got none")
         self.progress_writers: list[ProgressWriter] = _several("progress_writers", progress_writers, "update_training")
         self.schedulers = _several("schedulers", schedulers, "step")
-        self.scaler = scaler
+        self.scaler = GradScaler() if mixed and scaler is None else scaler
+        self.autocast = autocast(enabled=True) if mixed else nullcontext()
         self.previous_minibatch_loss_average = self.previous_minibatch_evaluation_average = float("nan")
         self.previous_minibatch_sample_count = self.total_number_of_samples_seen = 0
         self.previous_step_skipped = False
@@ -71,11 +73,13 @@ class Trainer:
             return True
         for learner in self.learners:
             learner.zero_grad()
-        output = self.model(*inputs)
-        loss, samples = _mean("loss", self.loss(output, target), target)
+        with self.autocast:
+            output = self.model(*inputs)
+            loss, samples = _mean("loss", self.loss(output, target), target)
+            metric = self._metric(output, target, samples)
         (loss if self.scaler is None else self.scaler.scale(loss)).backward()
         self._step()
-        self._report(samples, loss.item(), self._metric(output, target, samples))
+        self._report(samples, loss.item(), metric)
         return True
 
     def _step(self) -> None:
@@ -114,7 +118,7 @@ class Trainer:
 
     def _test(self, minibatch: Any) -> tuple[float, int]:
         inputs, target = _split(minibatch)
-        with evaluating(self.model), no_grad():
+        with evaluating(self.model), no_grad(), self.autocast:
             output = self.model(*inputs)
             value, samples = _mean("metric", (self.metric or self.loss)(output, target), target)
         average = float(value)
@@ -166,6 +170,13 @@ def evaluating(model: Any) -> Iterator[None]:
     finally:
         for module, mode in modes:
             module.training = mode
+
+
+def _asked_for_by_environment() -> bool:
+    value = os.environ.get("MINIDL_AUTO_MIXED_PRECISION", "0")
+    if value not in ("", "0", "1"):
+        raise ValueError(f"the environment variable MINIDL_AUTO_MIXED_PRECISION was expected to be 0 or 1, got {value!r}")
+    return value == "1"
 
 
 def _criteria(criterion: Any) -> tuple[Callable, Callable | None]:

@@ -11,6 +11,7 @@ from ..dtypes import HALF, accumulation_dtype, float32
 from .order import OrderKernels
 from .scan import ScanKernels
 
+_BLOCK = 1 << 15  # elements that stay in the cache between two passes
 _quiet = np.errstate(all="ignore")  # overflow to inf and 0 / 0 are values here, as in PyTorch
 
 
@@ -25,6 +26,8 @@ class ReductionKernels(ScanKernels, OrderKernels):
     where: Any
     widen: Any
     index_add: Any
+    isfinite: Any
+    device_type: str
 
     def sum(self, x: Any, axis: Any = None, keepdims: bool = False) -> Any:
         """Sum over an axis, several axes or all of them, in x's dtype; halves are accumulated in float32."""
@@ -153,6 +156,19 @@ class ReductionKernels(ScanKernels, OrderKernels):
     def exp_difference(self, a: Any, b: Any) -> Any:
         """exp(a - b), and 0 where both are -inf."""
         return self.exp(a - self.where(b == -math.inf, 0, b))
+
+    def scale_and_check(self, x: Any, factor: float) -> bool:
+        """Multiply by a number in place; are all values finite before and after?"""
+        pieces = [x]
+        if self.device_type == "cpu" and x.flags.c_contiguous:
+            flat = x.reshape(-1)
+            pieces = [flat[i:i + _BLOCK] for i in range(0, flat.size, _BLOCK)]
+        finite = True
+        for piece in pieces:
+            if factor != 1:
+                piece *= factor
+            finite = finite and bool(self.isfinite(piece).all())
+        return finite
 
     # Extrema
 

@@ -6,7 +6,7 @@ import math
 
 from ...autograd.mode import no_grad, state
 from ...autograd.op import Cast, Promote
-from .. import dtypes
+from .. import dtypes, journal
 from ..apply import op
 from ..inplace import overwrite
 from ..tensor import make_tensor
@@ -107,7 +107,7 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
     Shapes: input (N, C, ...), the others (C,).
 
     Raises:
-        ValueError: in training with one value per channel.
+        ValueError: in training with one value per channel, or an eps that is not positive.
         RuntimeError: for shapes that do not fit, or running statistics that are needed and missing.
     """
     if input.shape == (0,):
@@ -116,6 +116,8 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
     if training and count == 1:
         raise ValueError(f"batch_norm expected more than one value per channel in training, got an input of shape "
                          f"{input.shape}; use a larger batch, or training=False")
+    if training and eps <= 0:
+        raise ValueError(f"batch_norm expected a positive eps in training, got {eps}")
     _check_channels("batch_norm", input, running_mean, running_var, weight, bias)
     if not training:
         if running_mean is None or running_var is None:
@@ -236,6 +238,7 @@ def _track(name, running, observed, momentum):
     where a checkpoint computes again."""
     if running is None or state.recomputing:
         return
+    journal.note(running.array)
     wide = running.backend.widen(running.array)
     overwrite(running, make_tensor(wide * (1 - momentum) + observed * momentum, None), name)
 
