@@ -303,6 +303,25 @@ def test_persistent_processes_stay():
         next(old)
 
 
+@POOLS
+def test_threads_that_take_persistent_workers_from_each_other(workers):
+    loader = DataLoader(Noisy(), 2, persistent_workers=True, **workers)
+    outcomes = []
+
+    def go_through():
+        try:
+            outcomes.append(len(list(loader)))
+        except RuntimeError as error:
+            outcomes.append("later iterator" in str(error))
+
+    threads = [threading.Thread(target=go_through, daemon=True) for _ in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join(10)
+    assert len(outcomes) == 4 and all(outcomes) and len(list(loader)) == 6
+
+
 def test_any_order_gives_all_batches():
     loader = DataLoader(Noisy(), 2, in_order=False, **THREADS)
     assert sorted(indices(loader)) == list(range(11))
@@ -404,6 +423,12 @@ def test_threads_end_with_their_iterator():
     assert not left
 
 
+def test_workers_of_a_program_from_standard_input():
+    code = "import minidl.data as d; print(list(d.DataLoader([1, 2, 3], None, num_workers=1)), __file__)"
+    done = subprocess.run([sys.executable, "-"], input=code, capture_output=True, text=True, check=True)
+    assert done.stdout == "[1, 2, 3] <stdin>\n"
+
+
 def test_fork_is_refused_once_mpi_is_loaded(monkeypatch):
     monkeypatch.setitem(sys.modules, "mpi4py", sys)
     with pytest.raises(RuntimeError, match="cannot fork .* mpi4py.*forkserver"):
@@ -442,6 +467,17 @@ def test_arguments_that_a_stream_refuses(arguments):
 def test_what_a_loader_was_made_with_stays():
     with pytest.raises(ValueError, match="batch_size to stay"):
         DataLoader(Noisy()).batch_size = 3
+
+
+@pytest.mark.parametrize("argument", ["num_workers", "timeout", "prefetch_factor", "generator"])
+def test_arguments_of_a_wrong_kind(argument):
+    with pytest.raises(TypeError, match=f"DataLoader expected .*{argument}"):
+        DataLoader(Noisy(), **{"num_workers": 1, argument: "2"})
+
+
+def test_an_empty_data_set_cannot_be_shuffled():
+    with pytest.raises(ValueError, match="without samples"):
+        DataLoader([], shuffle=True)
 
 
 def test_a_context_of_a_wrong_type():

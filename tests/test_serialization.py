@@ -329,6 +329,28 @@ def test_the_file_is_as_readable_as_any_new_file(path):
     assert path.stat().st_mode == (path.parent / "other").stat().st_mode and len(os.listdir(path.parent)) == 2
 
 
+def test_a_file_that_is_replaced_keeps_its_permissions(path):
+    save(1, path)
+    path.chmod(0o600)
+    save(2, path)
+    assert path.stat().st_mode & 0o777 == 0o600 and load(path) == 2
+
+
+def test_what_killed_processes_left_is_removed_when_it_is_old(path):
+    old, new, other = (path.parent / name for name in (".minidl-12-0123abcd.tmp", ".minidl-13-0123abcd.tmp", ".minidl.tmp"))
+    for left in (old, new, other):
+        left.touch()
+    for left in (old, other):
+        os.utime(left, (1e9, 1e9))
+    save(1, path)
+    assert not old.exists() and new.exists() and other.exists() and len(os.listdir(path.parent)) == 3
+
+
+def test_a_name_in_bytes(path):
+    save(1, os.fsencode(path))
+    assert load(os.fsencode(path)) == 1
+
+
 def test_a_link_is_followed(path):
     link = path.parent / "link"
     link.symlink_to(path)
@@ -342,6 +364,12 @@ def test_a_link_is_followed(path):
 def test_names_that_cannot_be_written(name, error, message, tmp_path):
     with pytest.raises(error, match=message):
         save(1, tmp_path / name)
+
+
+def test_a_folder_that_does_not_exist_is_no_name(tmp_path):
+    with pytest.raises(IsADirectoryError, match="name of a file, got a folder"):
+        save(1, f"{tmp_path}/new/")
+    assert not os.listdir(tmp_path)
 
 
 def test_relative_names(tmp_path, monkeypatch):

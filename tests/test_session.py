@@ -10,6 +10,7 @@ import pytest
 
 import minidl
 import minidl.nn.functional as F
+from minidl.data.dataset import TensorDataset
 from minidl.data.source import MinibatchSource
 from minidl.nn.module import Module
 from minidl.nn.parameter import Parameter
@@ -142,7 +143,68 @@ def test_a_finished_run_that_is_started_again_does_nothing_more(tmp_path):
     assert three.total_number_of_samples_seen == 20
 
 
+@pytest.mark.parametrize("frequency", [None, 8, (1, DataUnit.sweep)])
+def test_a_finished_run_that_is_started_again_leaves_its_numbered_checkpoints_alone(tmp_path, frequency):
+    config = CheckpointConfig(tmp_path / "run", frequency, preserve_all=True)
+    run(make(), max_epochs=2, checkpoint_config=config)
+    files = sorted(p.name for p in tmp_path.iterdir())
+    assert run(make(), max_epochs=2, checkpoint_config=config).saved == len(files)
+    assert sorted(p.name for p in tmp_path.iterdir()) == files
+
+
+def test_a_folder_that_is_missing_is_an_error_before_training(tmp_path):
+    trainer = make()
+    with pytest.raises(FileNotFoundError, match="folder of its checkpoint.*no"):
+        run(trainer, max_epochs=1, checkpoint_config=CheckpointConfig(tmp_path / "no" / "run"))
+    assert trainer.total_number_of_samples_seen == 0
+
+
+def test_sizes_of_numpy():
+    session = run(make(), size=np.int64(8), max_samples=np.int64(12), progress_frequency=np.int64(4))
+    assert session.counts[DataUnit.sample] == 12
+
+
+@pytest.mark.parametrize("options", [dict(checkpoint_config="run"), dict(cv_config=source()), dict(test_config=source())])
+def test_configs_of_another_kind(options):
+    with pytest.raises(TypeError, match=f"training_session expected {list(options)[0]} as a"):
+        training_session(make(), source(), 8, **options)
+
+
+def test_a_checkpoint_that_a_trainer_saved_is_no_session(tmp_path):
+    make().save_checkpoint(tmp_path / "run")
+    with pytest.raises(RuntimeError, match="expected a checkpoint of a training session"):
+        run(make(), max_epochs=1, checkpoint_config=CheckpointConfig(tmp_path / "run"))
+
+
+@pytest.mark.parametrize("options", [dict(data=[1]), dict(cv_config=CrossValidationConfig(None)),
+                                     dict(test_config=TestConfig(TensorDataset(X)))])
+def test_what_is_no_source(options):
+    with pytest.raises(TypeError, match="sources with next_minibatch and state_dict, got .*MinibatchSource"):
+        run(make(), **options)
+
+
+def test_minibatches_that_do_not_say_where_a_sweep_ends():
+    class Plain(MinibatchSource):
+        def next_minibatch(self, *args, **kwargs):
+            return tuple(super().next_minibatch(*args, **kwargs))
+
+    with pytest.raises(TypeError, match="end_of_sweep, got tuple"):
+        run(make(), data=Plain((X, Y)), max_epochs=1)
+
+
+@pytest.mark.parametrize("make_config, error, message", [
+    (lambda: CheckpointConfig(None), TypeError, "NoneType"),
+    (lambda: CrossValidationConfig(source(), minibatch_size=0), ValueError, "minibatch_size as a positive integer, got 0"),
+    (lambda: CrossValidationConfig(source(), max_samples=0), ValueError, "max_samples"),
+    (lambda: CrossValidationConfig(source(), callback=5), TypeError, "a function as callback, got 5"),
+    (lambda: TestConfig(source(), True), ValueError, "TestConfig expected minibatch_size")])
+def test_configs_with_bad_values(make_config, error, message):
+    with pytest.raises(error, match=message):
+        make_config()
+
+
 @pytest.mark.parametrize("size, options, message", [
+    (None, {}, "mb_size"), (True, {}, "mb_size"), (8, dict(progress_frequency=0), "progress_frequency"),
     (0, {}, "mb_size"), (8, dict(max_epochs=0), "max_epochs"), (8, dict(max_samples=1.5), "max_samples"),
     (8, dict(progress_frequency=-1), "progress_frequency"),
     (8, dict(checkpoint_config=CheckpointConfig("x", (2, "sweep"))), "CheckpointConfig.frequency"),

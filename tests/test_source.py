@@ -247,6 +247,7 @@ class Endless(IterableDataset):
     (lambda: MinibatchSource((np.zeros(()),)), ValueError, "none of them 0-d"),
     (lambda: MinibatchSource(np.zeros((0, 2))), ValueError, "at least one sample, got empty data"),
     (lambda: MinibatchSource([]), ValueError, "at least one sample, got empty data"),
+    (lambda: MinibatchSource("train.ctf"), TypeError, "got the name 'train.ctf'; a file in CNTK's text format is CTFDes"),
     (lambda: MinibatchSource(Endless()), TypeError, "expected a data set with len.* got Endless"),
     (lambda: MinibatchSource(3), TypeError, "got int"),
     (lambda: MinibatchSource([ArraySource([np.zeros(2)])] * 2), ValueError, "one deserializer, got 2"),

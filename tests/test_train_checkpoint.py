@@ -230,6 +230,18 @@ def test_weights_that_were_loaded_before_a_refusal_are_put_back(path):
     assert (other.weight.numpy() == weight).all()
 
 
+def test_random_streams_that_do_not_fit_change_nothing(path):
+    Checkpoint(counter=Counter(1)).save(path)
+    content = load(path)
+    content["random"]["python"] = "MT19937"
+    save(content, path)
+    make(3)
+    counter, before = Counter(7), states()
+    with pytest.raises(RuntimeError, match="could not give random its state"):
+        Checkpoint(counter=counter).restore(path)
+    assert counter.value == 7 and states() == before
+
+
 def test_weights_of_another_shape_change_nothing(path):
     model, optimizer = make(1)
     train(model, optimizer, 1)

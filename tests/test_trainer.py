@@ -15,6 +15,7 @@ from minidl.data.source import Minibatch
 from minidl.nn.module import Module
 from minidl.nn.parameter import Parameter
 from minidl.optim import SGD
+from minidl.train.checkpoint import Checkpoint
 from minidl.train.progress import ProgressWriter
 from minidl.train.trainer import Trainer
 
@@ -183,6 +184,20 @@ def test_learners_are_checked():
         Trainer(Line(), F.mse_loss, [])
 
 
+def test_the_model_is_a_module():
+    with pytest.raises(TypeError, match="a Module as model, got None"):
+        Trainer(None, F.mse_loss, SGD(Line().parameters(), lr=0.1))
+
+
+@pytest.mark.parametrize("criterion, what", [(lambda o, t: 3.0, "loss"), (lambda o, t: None, "loss"),
+                                             ((F.mse_loss, lambda o, t: None), "metric")])
+def test_a_criterion_that_returns_no_tensor_is_refused_before_the_update(criterion, what):
+    trainer = make(criterion=criterion)
+    with pytest.raises(TypeError, match=f"mean of the {what} as a tensor"):
+        trainer.train_minibatch(batch())
+    assert trainer.model.w.item() == 0
+
+
 @pytest.mark.parametrize("minibatch, message", [(minidl.ones(3), "got Tensor"), ((minidl.ones(3),), "of length 1")])
 def test_what_is_no_minibatch_is_refused(minibatch, message):
     with pytest.raises(TypeError, match=message):
@@ -209,3 +224,22 @@ def test_checkpoints_resume_bit_equal(tmp_path):
     for trainer in (one, two):
         trainer.train_minibatch(batch())
     assert one.model.w.item() == two.model.w.item()
+
+
+@pytest.mark.parametrize("before, after", [(1, 2), (2, 1), (0, 1), (1, 0)])
+def test_a_run_goes_on_with_other_progress_writers(tmp_path, before, after):
+    one = make(progress_writers=[ProgressWriter() for _ in range(before)])
+    one.train_minibatch(batch())
+    one.summarize_training_progress()
+    one.save_checkpoint(tmp_path / "c")
+    two = make(progress_writers=[ProgressWriter() for _ in range(after)])
+    two.restore_from_checkpoint(tmp_path / "c")
+    assert two.total_number_of_samples_seen == 4
+    assert [writer.training.summaries for writer in two.progress_writers] == [min(before, 1)] * after
+
+
+def test_a_checkpoint_of_other_things_is_refused(tmp_path):
+    one = make()
+    Checkpoint(model=one.model, learner0=one.learners[0]).save(tmp_path / "c")
+    with pytest.raises(RuntimeError, match="missing progress"):
+        one.restore_from_checkpoint(tmp_path / "c")

@@ -109,15 +109,20 @@ class PooledIterator(_Iterator):
         super().__init__(plan, epoch)
         self._pool = pool
         self._keep_pool = keep_pool
-        pool.epochs = self._tag = pool.epochs + 1
         self._active = list(range(workers))
         self._turn = 0
         self._given = [0] * workers             # number of tasks that each worker has got
         self._pending: dict[int, int] = {}      # number of a task to its worker, oldest first
         self._arrived: dict[int, Reply] = {}
-        self._assign()
+        with pool.lock:
+            pool.epochs = self._tag = pool.epochs + 1
+            self._assign()
 
     def _load(self) -> Any:
+        with self._pool.lock:  # against a thread with a later iterator, which would take this one's replies
+            return self._next_batch()
+
+    def _next_batch(self) -> Any:
         while True:
             self._assign()
             if not self._pending:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any, Literal, SupportsFloat, SupportsIndex
 
 from ..tensor.backend import backend_for
 from ..tensor.device import Device
@@ -58,6 +58,8 @@ class DataLoader:
                  generator: Generator | None = None, *, prefetch_factor: int | None = None, persistent_workers: bool = False,
                  pin_memory_device: str = "", in_order: bool = True, worker_type: Literal["process", "thread"] = "process"):
         stream = isinstance(dataset, IterableDataset)
+        if not isinstance(generator, Generator | None):
+            raise TypeError(f"DataLoader expected a minidl.Generator or None as generator, got {generator!r}")
         _check_workers(num_workers, timeout, prefetch_factor, persistent_workers, multiprocessing_context, worker_type)
         _check_order(stream, batch_size, shuffle, sampler, batch_sampler, drop_last)
         if batch_sampler is not None:
@@ -252,6 +254,10 @@ def _as_it_is(batch: Any) -> Any:
 
 def _check_workers(num_workers: int, timeout: float, prefetch_factor: int | None, persistent: bool, context: Any,
                    worker_type: str) -> None:
+    for name, value, kind in (("num_workers", num_workers, SupportsIndex), ("timeout", timeout, SupportsFloat),
+                              ("prefetch_factor", 1 if prefetch_factor is None else prefetch_factor, SupportsIndex)):
+        if not isinstance(value, kind):
+            raise TypeError(f"DataLoader expected {name} as a number, got {value!r}")
     if num_workers < 0:
         raise ValueError(f"DataLoader expected num_workers of at least 0, got {num_workers}")
     if timeout < 0:

@@ -11,6 +11,8 @@ import sys
 import threading
 import time
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from multiprocessing.connection import wait
 from typing import Any
 
@@ -30,6 +32,7 @@ class ThreadPool:
     epochs = 0  # begun so far; each has its number as a tag
 
     def __init__(self, setup: Setup, count: int, seed: int):
+        self.lock = threading.Lock()  # held while an iterator begins or takes a reply
         self._tasks: list[queue.SimpleQueue] = [queue.SimpleQueue() for _ in range(count)]
         self._replies: queue.SimpleQueue = queue.SimpleQueue()
         stopped = threading.Event()
@@ -67,6 +70,7 @@ class ProcessPool:
     def __init__(self, context: Any, setup: Setup, count: int, seed: int):
         forked = context.get_start_method() == "fork"
         packed = None if forked else _pack_setup(setup)
+        self.lock = threading.Lock()  # held while an iterator begins or takes a reply
         self._connections: list[Any] = []
         self._processes: list[Any] = []
         self._started: set[int] = set()
@@ -77,7 +81,8 @@ class ProcessPool:
             inherited = (setup, self._connections) if forked else None
             process = context.Process(target=_run_process, args=(theirs, (i, count, seed + i), inherited), daemon=True,
                                       name=f"minidl DataLoader worker {i}")
-            process.start()
+            with _importable_main():
+                process.start()
             self._processes.append(process)
             theirs.close()
         if packed is not None:
@@ -163,6 +168,20 @@ def context_of(given: Any) -> Any:
         raise RuntimeError(f"DataLoader cannot fork its workers once {unsafe[0]} is loaded, because a forked process may hang "
                            f"in it; use multiprocessing_context=\"forkserver\" or \"spawn\", or worker_type=\"thread\"")
     return given
+
+
+@contextmanager
+def _importable_main() -> Iterator[None]:
+    """A program that came through standard input has no file for the workers to run: to them it is as one given by -c."""
+    main = sys.modules["__main__"]
+    from_input = getattr(main, "__file__", None) == "<stdin>"
+    if from_input:
+        del main.__file__
+    try:
+        yield
+    finally:
+        if from_input:
+            main.__file__ = "<stdin>"
 
 
 def _pack_setup(setup: Setup) -> transport.Parts:

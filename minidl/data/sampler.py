@@ -90,6 +90,9 @@ class RandomSampler(Sampler[int]):
         self.replacement = replacement
         self._num_samples = num_samples
         self.generator = generator
+        if num_samples is None and not len(data_source):
+            raise ValueError("RandomSampler expected num_samples as a positive integer, got a data set without samples; "
+                             "an empty one has no order to shuffle")
         check_count("RandomSampler", self.num_samples)
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from operator import index as as_int
 from typing import Any, Protocol
@@ -73,6 +74,9 @@ class DatasetSource:
     """
 
     def __init__(self, dataset: Any):
+        if isinstance(dataset, (str, bytes, os.PathLike)):
+            raise TypeError(f"MinibatchSource expected data, got the name {dataset!r}; a file in CNTK's text format is "
+                            f"CTFDeserializer(file, StreamDefs(...)), others have readers such as read_csv")
         if not hasattr(dataset, "__len__") or not hasattr(dataset, "__getitem__") or isinstance(dataset, IterableDataset):
             raise TypeError(f"DatasetSource expected a data set with len() and [i], got {type(dataset).__name__}; an "
                             f"IterableDataset needs a DataLoader")

@@ -14,6 +14,7 @@ import json
 import math
 import os
 import re
+import stat
 import struct
 import sys
 import zlib
@@ -83,7 +84,7 @@ def load(path: Any, device: Any = None) -> Any:
             loading one can execute anything; the error says how to convert it.
     """
     target = None if device is None else resolve(device)
-    path = os.fspath(path)
+    path = os.fsdecode(path)
     with open(path, "rb") as file:
         head, table = _read_head(file, path)
         metadata = table.pop("__metadata__", {})
@@ -348,14 +349,19 @@ execute any code, so minidl does not. If you trust it, convert it where PyTorch 
 
 def _target(path: Any) -> str:
     """The file that is to be replaced: what a link points to."""
-    target = os.path.realpath(os.fspath(path))
+    path = os.fsdecode(path)
+    target = os.path.realpath(path)
     if not os.path.isdir(os.path.dirname(target)):
         raise FileNotFoundError(errno.ENOENT, "save needs the folder to exist; make it first", os.path.dirname(target))
-    if os.path.isdir(target):
+    if os.path.isdir(target) or not os.path.basename(path):
         raise IsADirectoryError(errno.EISDIR, "save expected the name of a file, got a folder; add a name", target)
     if os.path.exists(target) and not os.path.isfile(target):
         raise ValueError(f"save expected the name of a plain file, got {target}, a device or pipe; choose another name")
     return target
+
+
+_TEMPORARY = re.compile(r"\.minidl-\d+-[0-9a-f]{8}\.tmp")
+_ABANDONED = 3600  # seconds without a change
 
 
 @contextmanager
@@ -364,6 +370,9 @@ def _replacing(path: str) -> Iterator[BinaryIO]:
     temporary = os.path.join(os.path.dirname(path), f".minidl-{os.getpid()}-{os.urandom(4).hex()}.tmp")
     try:
         with open(temporary, "xb") as file:
+            with suppress(FileNotFoundError):
+                os.chmod(temporary, stat.S_IMODE(os.stat(path).st_mode))
+            _remove_abandoned(temporary)
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -377,6 +386,17 @@ def _replacing(path: str) -> Iterator[BinaryIO]:
         raise OSError(error.errno, f"save could not write {path}: {error.strerror}; {now}. Make room or choose another "
                                    f"folder") from error
     _sync_folder(os.path.dirname(path))
+
+
+def _remove_abandoned(temporary: str) -> None:
+    """Remove what killed processes left in the folder: unlike a file that is being written, it does not change any more."""
+    now = os.stat(temporary).st_mtime  # by the clock of the file system, which may be another machine's
+    with suppress(OSError), os.scandir(os.path.dirname(temporary)) as entries:
+        for entry in entries:
+            if _TEMPORARY.fullmatch(entry.name):
+                with suppress(OSError):
+                    if now - entry.stat(follow_symlinks=False).st_mtime > _ABANDONED:
+                        os.unlink(entry.path)
 
 
 def _sync_folder(folder: str) -> None:

@@ -66,7 +66,7 @@ class Checkpoint:
             OSError: if the file cannot be written; the ones from before are intact.
         """
         content = {name: part.state_dict() for name, part in self.parts.items()}
-        content |= {"extra": extra, "random": _random_state(), "version": {"minidl": __version__}}
+        content |= {"extra": extra, "random": _RandomStreams().state_dict(), "version": {"minidl": __version__}}
         if self.keep is None:
             save(content, path)
             return os.fspath(path)
@@ -99,17 +99,17 @@ class Checkpoint:
             raise RuntimeError(f"restore expected a file of Checkpoint.save, got {file} without {', '.join(sorted(_OWN))}; "
                                f"use minidl.load")
         _check_names(file, content.keys() - _OWN, self.parts.keys())
-        before = {name: copy.deepcopy(part.state_dict()) for name, part in self.parts.items()}
+        parts = {**self.parts, "random": _RandomStreams()}
+        before = {name: copy.deepcopy(part.state_dict()) for name, part in parts.items()}
         name = ""
         try:
-            for name, part in self.parts.items():
+            for name, part in parts.items():
                 part.load_state_dict(content[name])
         except Exception as error:
-            for other, part in self.parts.items():
+            for other, part in parts.items():
                 part.load_state_dict(before[other])
             raise RuntimeError(f"restore could not give {name} its state from {file}, so all parts keep theirs; make {name} as "
                                f"it was when the file was saved ({type(error).__name__}: {error})") from error
-        _set_random_state(content["random"])
         return content["extra"]
 
     @staticmethod
@@ -132,16 +132,18 @@ def _check_names(file: Any, found: set[str], expected: Any) -> None:
                            f"make the Checkpoint of the objects that were saved")
 
 
-def _random_state() -> dict[str, Any]:
-    return {"run_time": default_generator().get_state(), "initialization": initialization_generator().get_state(),
-            "numpy": np.random.get_state(), "python": random.getstate()}
+class _RandomStreams:
+    """The random number streams as one more part."""
 
+    def state_dict(self) -> dict[str, Any]:
+        return {"run_time": default_generator().get_state(), "initialization": initialization_generator().get_state(),
+                "numpy": np.random.get_state(), "python": random.getstate()}
 
-def _set_random_state(state: dict[str, Any]) -> None:
-    default_generator().set_state(state["run_time"])
-    initialization_generator().set_state(state["initialization"])
-    np.random.set_state(state["numpy"])
-    random.setstate(state["python"])
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        default_generator().set_state(state["run_time"])
+        initialization_generator().set_state(state["initialization"])
+        np.random.set_state(state["numpy"])
+        random.setstate(state["python"])
 
 
 def _with_number(path: Any, number: int) -> str:

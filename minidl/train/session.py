@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import enum
+import errno
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from .trainer import Trainer
 
@@ -35,6 +39,9 @@ class CheckpointConfig:
     restore: bool = True
     preserve_all: bool = False
 
+    def __post_init__(self) -> None:
+        os.fspath(self.filename)
+
 
 @dataclass(frozen=True)
 class CrossValidationConfig:
@@ -54,6 +61,13 @@ class CrossValidationConfig:
     callback: Callable[[int, float, int, int], bool | None] | None = None
     max_samples: int | None = None
 
+    def __post_init__(self) -> None:
+        _check_positive("CrossValidationConfig", "minibatch_size", self.minibatch_size)
+        if self.max_samples is not None:
+            _check_positive("CrossValidationConfig", "max_samples", self.max_samples)
+        if not callable(self.callback or print):
+            raise TypeError(f"CrossValidationConfig expected a function as callback, got {self.callback!r}")
+
 
 @dataclass(frozen=True)
 class TestConfig:
@@ -63,6 +77,9 @@ class TestConfig:
 
     minibatch_source: Any
     minibatch_size: int = 32
+
+    def __post_init__(self) -> None:
+        _check_positive("TestConfig", "minibatch_size", self.minibatch_size)
 
 
 def training_session(trainer: Trainer, mb_source: Any, mb_size: int, *, max_epochs: int | None = None,
@@ -80,6 +97,7 @@ def training_session(trainer: Trainer, mb_source: Any, mb_size: int, *, max_epoc
             sweep.
 
     Raises:
+        TypeError: for a config of another kind.
         ValueError: for sizes and frequencies that are not positive.
 
     Source: CNTK's training_session.
@@ -94,21 +112,29 @@ class TrainingSession:
     def __init__(self, trainer: Trainer, mb_source: Any, mb_size: int, max_epochs: int | None, max_samples: int | None,
                  progress_frequency: Any, checkpoint_config: CheckpointConfig | None, cv_config: CrossValidationConfig | None,
                  test_config: TestConfig | None):
-        for name, value in (("mb_size", mb_size), ("max_epochs", max_epochs), ("max_samples", max_samples)):
-            if value is not None and (type(value) is not int or value < 1):
-                raise ValueError(f"training_session expected {name} as a positive integer, got {value!r}")
-        if mb_size is None:
-            raise ValueError("training_session expected mb_size as a positive integer, got None")
+        for name, config, kind in (("checkpoint_config", checkpoint_config, CheckpointConfig),
+                                   ("cv_config", cv_config, CrossValidationConfig), ("test_config", test_config, TestConfig)):
+            if not isinstance(config, kind | None):
+                raise TypeError(f"training_session expected {name} as a {kind.__name__} or None, got {config!r}")
+        for source in [mb_source, *(config.minibatch_source for config in (cv_config, test_config) if config)]:
+            if not callable(getattr(source, "next_minibatch", None)) or not callable(getattr(source, "state_dict", None)):
+                raise TypeError(f"training_session expected sources with next_minibatch and state_dict, got "
+                                f"{type(source).__name__}; a data set or arrays go into a minidl.data.MinibatchSource")
+        _check_positive("training_session", "mb_size", mb_size)
+        for name, value in (("max_epochs", max_epochs), ("max_samples", max_samples)):
+            if value is not None:
+                _check_positive("training_session", name, value)
         self.trainer, self.source, self.mb_size = trainer, mb_source, mb_size
         self.max_epochs, self.max_samples = max_epochs, max_samples
         self.checkpoint, self.cv, self.test = checkpoint_config, cv_config, test_config
-        self.progress_frequency = _frequency("progress_frequency", progress_frequency or (1, DataUnit.sweep))
+        self.progress_frequency = _frequency("progress_frequency",
+                                             (1, DataUnit.sweep) if progress_frequency is None else progress_frequency)
         self.checkpoint_frequency = _frequency("CheckpointConfig.frequency", getattr(checkpoint_config, "frequency", None))
         self.cv_frequency = _frequency("CrossValidationConfig.frequency", getattr(cv_config, "frequency", None))
         self.cv_start = None if cv_config is None else cv_config.minibatch_source.state_dict()
         self.counts = dict.fromkeys(DataUnit, 0)
         self.saved = self.validated = self.summarized = 0  # how often; and after how many minibatches
-        self.stopped = False
+        self.stopped, self.unsaved = False, True
 
     def train(self) -> None:
         """Train to the end, or from the last checkpoint to the end."""
@@ -120,10 +146,11 @@ class TrainingSession:
             minibatch = self.source.next_minibatch(size, 1, 0)
             if not self.trainer.train_minibatch(minibatch):
                 break
+            self.unsaved = True
             before = dict(self.counts)
             self.counts[DataUnit.minibatch] += 1
             self.counts[DataUnit.sample] += self.trainer.previous_minibatch_sample_count
-            self.counts[DataUnit.sweep] += bool(minibatch.end_of_sweep)
+            self.counts[DataUnit.sweep] += _ends_sweep(minibatch)
             self._act(before)
         self._finish()
 
@@ -151,14 +178,14 @@ class TrainingSession:
             self._summarize()
         if self.cv is not None and self.cv_frequency is None:
             self._validate()
-        if self.checkpoint is not None:
+        if self.checkpoint is not None and self.unsaved:
             self._save()
         if self.test is not None:
             self._evaluate(self.test.minibatch_source, self.test.minibatch_size, None)
             self.trainer.summarize_test_progress()
 
     def _summarize(self) -> None:
-        self.summarized = self.counts[DataUnit.minibatch]
+        self.summarized, self.unsaved = self.counts[DataUnit.minibatch], True
         self.trainer.summarize_training_progress()
 
     def _validate(self) -> None:
@@ -179,7 +206,7 @@ class TrainingSession:
                 break
             average, count = self.trainer._test(minibatch)
             total, samples, minibatches = total + average * count, samples + count, minibatches + 1
-            if minibatch.end_of_sweep:
+            if _ends_sweep(minibatch):
                 break
         return (total / samples if samples else float("nan")), samples, minibatches
 
@@ -192,18 +219,29 @@ class TrainingSession:
                  "saved": self.saved, "validated": self.validated, "summarized": self.summarized, "stopped": self.stopped}
         name = self.checkpoint.filename
         self.trainer.save_checkpoint(f"{name}.{self.saved}" if self.checkpoint.preserve_all else name, state)
+        self.unsaved = False
 
     def _restore(self) -> None:
-        if self.checkpoint is None or not self.checkpoint.restore:
+        if self.checkpoint is None:
+            return
+        folder = Path(self.checkpoint.filename).parent
+        if not folder.is_dir():  # now, rather than after hours of training
+            raise FileNotFoundError(errno.ENOENT, "training_session needs the folder of its checkpoint; make it first",
+                                    str(folder))
+        if not self.checkpoint.restore:
             return
         found = self._newest()
         if found is None:
             return
         state = self.trainer.restore_from_checkpoint(found)
+        if "counts" not in state:
+            raise RuntimeError(f"training_session expected a checkpoint of a training session, got {found}, which a Trainer "
+                               f"saved by itself; restore it with restore_from_checkpoint, and give the session "
+                               f"another filename")
         self.source.load_state_dict(state["source"])
         self.counts = {DataUnit(unit): n for unit, n in state["counts"].items()}
         self.saved, self.validated, self.summarized = state["saved"], state["validated"], state["summarized"]
-        self.stopped = state["stopped"]
+        self.stopped, self.unsaved = state["stopped"], False
 
     def _newest(self) -> Path | None:
         assert self.checkpoint is not None
@@ -214,10 +252,23 @@ class TrainingSession:
         return max(numbered, key=lambda p: int(p.name[len(path.name) + 1:]), default=None)
 
 
+def _ends_sweep(minibatch: Any) -> bool:
+    try:
+        return bool(minibatch.end_of_sweep)
+    except AttributeError:
+        raise TypeError(f"training_session expected minibatches with an attribute end_of_sweep, got "
+                        f"{type(minibatch).__name__}; make them minidl.data.Minibatch(tensors, end_of_sweep=...)") from None
+
+
+def _check_positive(who: str, name: str, value: Any) -> None:
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{who} expected {name} as a positive integer, got {value!r}")
+
+
 def _frequency(what: str, value: Any) -> tuple[int, DataUnit] | None:
     if value is None:
         return None
     n, unit = value if isinstance(value, tuple) and len(value) == 2 else (value, DataUnit.sample)
-    if type(n) is not int or n < 1 or not isinstance(unit, DataUnit):
+    if not isinstance(n, (int, np.integer)) or isinstance(n, bool) or n < 1 or not isinstance(unit, DataUnit):
         raise ValueError(f"training_session expected {what} as a positive number of samples or (n, DataUnit), got {value!r}")
-    return n, unit
+    return int(n), unit

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..amp import GradScaler, autocast
 from ..autograd.mode import no_grad
+from ..tensor.tensor import Tensor
 from .checkpoint import Checkpoint
 from .progress import ProgressWriter
 
@@ -42,6 +43,8 @@ class Trainer:
     def __init__(self, model: Any, criterion: Any, learners: Any, progress_writers: Any = None, *, scaler: Any = None,
                  use_mixed_precision: bool = False, schedulers: Any = None):
         mixed = use_mixed_precision or _asked_for_by_environment()
+        if not callable(getattr(model, "modules", None)):
+            raise TypeError(f"Trainer expected a Module as model, got {model!r}")
         self.model = model
         self.loss, self.metric = _criteria(criterion)
         self.learners = _several("learners", learners, "step", "zero_grad")
@@ -144,20 +147,37 @@ class Trainer:
         Args:
             external_state: what restore_from_checkpoint shall return, such as the state of the data source.
         """
-        self._checkpoint().save(filename, trainer={"samples": self.total_number_of_samples_seen},
-                                external_state=external_state or {})
+        self._checkpoint().save(filename, external_state=external_state or {})
 
     def restore_from_checkpoint(self, filename: Any) -> dict:
-        """Go on from a file of save_checkpoint; returns its external_state."""
-        extra = self._checkpoint().restore(filename)
-        self.total_number_of_samples_seen = extra["trainer"]["samples"]
-        return extra["external_state"]
+        """Go on from a file of save_checkpoint; returns its external_state.
+
+        The trainer may have other progress writers than the one that was saved; new ones count on from the run's progress.
+        """
+        return self._checkpoint().restore(filename)["external_state"]
 
     def _checkpoint(self) -> Checkpoint:
-        parts = {"model": self.model, "scaler": self.scaler}
-        for name, several in (("learner", self.learners), ("scheduler", self.schedulers), ("progress", self.progress_writers)):
+        parts = {"model": self.model, "scaler": self.scaler, "progress": _Progress(self)}
+        for name, several in (("learner", self.learners), ("scheduler", self.schedulers)):
             parts.update({f"{name}{i}": part for i, part in enumerate(several)})
         return Checkpoint(**parts)
+
+
+class _Progress:
+    """How far a trainer and its progress writers have come, as a part of its checkpoint."""
+
+    def __init__(self, trainer: Trainer):
+        self.trainer = trainer
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"samples": self.trainer.total_number_of_samples_seen,
+                "writers": [writer.state_dict() for writer in self.trainer.progress_writers]}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.trainer.total_number_of_samples_seen = state["samples"]
+        states = state["writers"]
+        for i, writer in enumerate(self.trainer.progress_writers if states else ()):
+            writer.load_state_dict(states[min(i, len(states) - 1)])
 
 
 @contextmanager
@@ -205,6 +225,8 @@ def _split(minibatch: Any) -> tuple[tuple, Any]:
 def _mean(what: str, result: Any, target: Any, samples: int | None = None) -> tuple[Any, int]:
     """(mean, number of samples) of what a criterion returned."""
     value, samples = result if isinstance(result, tuple) else (result, samples)
+    if not isinstance(value, Tensor) and (what == "loss" or not hasattr(value, "__float__")):
+        raise TypeError(f"Trainer expected the criterion to return the mean of the {what} as a tensor, got {value!r}")
     if getattr(value, "ndim", 0):
         raise ValueError(f"Trainer expected the mean of the {what} over the samples, got a tensor of shape {value.shape}; use "
                          f"reduction='mean'")
