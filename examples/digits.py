@@ -15,6 +15,7 @@ from sklearn.datasets import load_digits
 
 import minidl
 import minidl.nn.functional as F
+from minidl.amp import GradScaler
 from minidl.data import MinibatchSource
 from minidl.models import MLP
 from minidl.optim import SGD
@@ -27,32 +28,6 @@ def load(seed: int, dtype) -> tuple[tuple, tuple]:
     order = np.random.RandomState(seed).permutation(len(images))
     x, y = minidl.tensor(images[order] / 16, dtype=dtype), minidl.tensor(labels[order])
     return (x[:1437], y[:1437]), (x[1437:], y[1437:])
-
-
-class LossScale:
-    """Dynamic loss scaling: skip a step whose gradients overflow and halve the scale; double it after 200 good ones."""
-
-    def __init__(self, scale: float):
-        self.value, self.good_steps = scale, 0
-
-    def scale(self, loss):
-        return loss.float() * self.value
-
-    def step(self, learner) -> bool:
-        gradients = [p.grad for group in learner.param_groups for p in group["params"]]
-        finite = all(bool(g.isfinite().all()) for g in gradients)
-        if finite:
-            for g in gradients:
-                g.div_(self.value)
-            learner.step()
-        self.good_steps = self.good_steps + 1 if finite else 0
-        return finite
-
-    def update(self) -> None:
-        if self.good_steps == 0:
-            self.value /= 2
-        elif self.good_steps % 200 == 0:
-            self.value *= 2
 
 
 def error(output, target):
@@ -69,7 +44,7 @@ def train(dtype, args: argparse.Namespace, log: Path) -> float:
     log.unlink(missing_ok=True)
     writers = [ProgressPrinter(tag="Training", num_epochs=args.epochs), CSVProgressWriter(log, freq=None)]
     trainer = Trainer(model, (F.cross_entropy, error), optimizer, writers,
-                      scaler=LossScale(2.0 ** 12) if dtype == minidl.float16 else None)
+                      scaler=GradScaler(init_scale=2.0 ** 12, growth_interval=200) if dtype == minidl.float16 else None)
     source = MinibatchSource(training, seed=args.seed)
     training_session(trainer, source, args.batch_size, max_epochs=args.epochs, progress_frequency=(1, DataUnit.sweep)).train()
     return 1 - trainer.test_minibatch((test_x, test_y))
