@@ -262,7 +262,7 @@ X = minidl.ones(L, N, E)
     (lambda m: m(X, X, X[:3]), RuntimeError, "query, key and value"),
     (lambda m: m(X, X[0], X[0]), RuntimeError, "query, key and value"),
     (lambda m: m(X[0, 0], X[0, 0], X[0, 0]), RuntimeError, "query, key and value"),
-    (lambda m: m(X[..., :5], X, X), RuntimeError, "last axis of 6"),
+    (lambda m: m(X[..., :5], X, X), RuntimeError, "MultiheadAttention expected .* of 6, 6 and 6 features, got 5, 6 and 6"),
 ])
 def test_errors(call, error, message):
     with pytest.raises(error, match=message):

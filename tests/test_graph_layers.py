@@ -263,7 +263,16 @@ def test_a_gpu_computes_the_same(layer):
 
 
 @ALL
+def test_edges_of_int32(layer):
+    x = minidl.tensor(features(dtype=np.float32))
+    for edges in (PLAIN, LOOPED, LOOPED[:, :1]):
+        out = layer(x, minidl.tensor(edges.astype(np.int32)))
+        np.testing.assert_array_equal(array(out), array(layer(x, minidl.tensor(edges))))
+
+
+@ALL
 @pytest.mark.parametrize("edges, error, words", [
+    (np.array([[0, 6], [1, 1]], np.int32), IndexError, r"\[0, 6\), got 6"),
     (np.array([[0, 6], [1, 1]]), IndexError, r"\[0, 6\), got 6"),
     (np.array([[0, 1], [-1, 1]]), IndexError, "got -1"),
     (np.zeros((4, 2), int), ValueError, r"\(2, E\).*transpose"),

@@ -73,7 +73,8 @@ def test_cross_entropy_of_large_logits_is_exact():
 @pytest.mark.parametrize("dtype", [minidl.uint8, minidl.int32, minidl.int64], ids=str)
 def test_any_integer_dtype_holds_class_indices(dtype):
     x = logits(3, 4)
-    assert cross_entropy(x, t([0, 3, 1], dtype)).numpy() == cross_entropy(x, t([0, 3, 1])).numpy()
+    for loss in (cross_entropy, nll_loss):
+        assert loss(x, t([0, 3, 1], dtype)).numpy() == loss(x, t([0, 3, 1])).numpy()
 
 
 @pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
@@ -156,6 +157,7 @@ def test_shapes_that_do_not_broadcast(loss):
     (ValueError, lambda: nll_loss(t(1.0), t(0))),
     (ValueError, lambda: cross_entropy(logits(3, 4), t([0, 1]))),
     (RuntimeError, lambda: cross_entropy(logits(3, 4), t([0.0, 1.0, 2.0]))),
+    (RuntimeError, lambda: cross_entropy(logits(3, 4), minidl.full((3, 4), 0.25), ignore_index=1)),
     (RuntimeError, lambda: cross_entropy(logits(3, 4), t(np.zeros((3, 4), np.int64)))),
     (RuntimeError, lambda: cross_entropy(logits(3, 4, 2), t(np.zeros((3, 3), np.int64)))),
     (RuntimeError, lambda: cross_entropy(logits(3, 4), t([0, 1, 2]), t([1.0, 2.0]))),

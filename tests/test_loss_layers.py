@@ -172,3 +172,8 @@ def test_gradients_of_halves_are_halves():
 def test_bad_arguments(call, words):
     with pytest.raises(ValueError, match=words):
         call()
+
+
+def test_delta_is_a_number():
+    with pytest.raises(TypeError, match=r"HuberLoss expected delta as a number, got \(1\+0j\)"):
+        nn.HuberLoss(delta=1 + 0j)

@@ -57,6 +57,15 @@ def test_integers_are_computed_in_the_default_floating_dtype():
     assert margin_ranking_loss(t([1, 2]), t([2, 1]), t([1, 1])).dtype == minidl.float32
 
 
+@pytest.mark.parametrize("dtype", [minidl.float16, minidl.bfloat16, minidl.float64])
+@pytest.mark.parametrize("reduction", ["none", "mean"])
+def test_integer_targets_do_not_count_for_the_dtype(dtype, reduction):
+    x, target = ones(2, 3).to(dtype), minidl.ones(2, 3, dtype=minidl.int64)
+    for y in (margin_ranking_loss(x, x, target, reduction=reduction), soft_margin_loss(x, target, reduction=reduction),
+              multilabel_soft_margin_loss(x, target, reduction=reduction)):
+        assert y.dtype == dtype
+
+
 @pytest.mark.parametrize("error, call", [
     (RuntimeError, lambda: cosine_embedding_loss(ones(2, 3), ones(3), t([1, 1]))),
     (RuntimeError, lambda: cosine_embedding_loss(ones(2, 3), ones(2, 3), ones(2, 2))),
@@ -71,6 +80,7 @@ def test_integers_are_computed_in_the_default_floating_dtype():
     (RuntimeError, lambda: multilabel_margin_loss(ones(2, 3), t([0, 1]))),
     (RuntimeError, lambda: multilabel_margin_loss(ones(3), t([0, 3, 1]))),
     (ValueError, lambda: multilabel_soft_margin_loss(ones(3), ones(3), reduction="average")),
+    (IndexError, lambda: multilabel_soft_margin_loss(ones(), ones())),
     (ValueError, lambda: triplet_margin_loss(ones(3), ones(3), ones(3), margin=-1.0)),
     (RuntimeError, lambda: triplet_margin_loss(ones(2, 3), ones(3), ones(3))),
     (ValueError, lambda: triplet_margin_with_distance_loss(ones(3), ones(3), ones(3), margin=0.0)),

@@ -307,6 +307,14 @@ def test_bert_does_not_see_padding():
     np.testing.assert_allclose(model(padded).detach().numpy()[:, :5], model(x).detach().numpy(), rtol=1e-5, atol=1e-6)
 
 
+def test_bert_predicts_chosen_tokens_alone():
+    model = seeded(lambda: BERT(9, 8, 2, 2, 8)).eval()
+    x = tokens(3, 5)
+    chosen = x % 2 == 0
+    np.testing.assert_allclose(model.predict(model.encode(x)[chosen]).detach().numpy(), model(x)[chosen].detach().numpy(),
+                               rtol=1e-5, atol=1e-6)
+
+
 def test_bert_sees_both_sides():
     model = seeded(lambda: BERT(9, 6, 1, 2, 8)).eval()
     one, other = tokens(1, 6), tokens(1, 6)

@@ -56,8 +56,20 @@ def test_parts_can_be_replaced_by_their_kind_only():
         model.weight = minidl.ones(3)
     with pytest.raises(TypeError, match="expected a Tensor or None as the buffer, got float"):
         model.offset = 1.0
+    with pytest.raises(KeyError, match="has an attribute 'weight' already"):
+        model.register_buffer("weight", minidl.ones(3))
     model.weight = None
     assert list(model.parameters()) == []
+
+
+def test_a_buffer_before_init_is_refused_and_reaches_no_other_module():
+    class Early(Module):
+        def __init__(self):
+            self.register_buffer("offset", minidl.zeros(3))
+
+    with pytest.raises(AttributeError, match=r"Early expected super\(\).__init__\(\) before 'offset'"):
+        Early()
+    assert not Module._buffer_names
     outer = Sequential(Scale())
     with pytest.raises(TypeError, match="expected a Module or None"):
         setattr(outer, "0", 3)
@@ -268,6 +280,24 @@ def test_a_backward_hook_without_inputs_that_require_grad():
     assert seen == [((None,), [1.0] * 3)]
 
 
+def test_backward_hooks_are_outside_forward_hooks():
+    model, x, seen = Scale(value=3.0), minidl.ones(3, requires_grad=True), []
+    model.register_forward_pre_hook(lambda m, args: (args[0] * 5,))
+    model.register_forward_hook(lambda m, args, out: out * 2)
+    model.register_full_backward_hook(lambda m, grad_input, grad_output: seen.append(
+        (grad_input[0].tolist(), grad_output[0].tolist())))
+    model(x).sum().backward()
+    assert seen == [([6.0] * 3, [1.0] * 3)] and x.grad.tolist() == [30.0] * 3
+
+
+@pytest.mark.parametrize("args, kwargs", [((), {"x": minidl.ones(3)}), ((minidl.ones(3),), {})])
+def test_a_backward_hook_sees_a_gradient_per_positional_input(args, kwargs):
+    model, seen = Scale(), []
+    model.register_full_backward_hook(lambda m, grad_input, grad_output: seen.append(grad_input))
+    model(*args, **kwargs).sum().backward()
+    assert seen == [(None,) * len(args)]
+
+
 def test_deepcopy_and_pickle_make_independent_models():
     model = net()
     for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
@@ -314,6 +344,28 @@ def test_sequential_runs_slices_and_edits():
     assert model.pop(-1).weight[0].item() == 4
     named = Sequential({"first": Scale(), "second": Scale()})
     assert named.first is named[0] and list(named.state_dict())[0] == "first.weight"
+
+
+def test_sequential_keeps_names_of_its_own():
+    named = Sequential({"first": Scale(), "second": Scale()}).append(Scale()).extend([Scale()])
+    assert list(named._modules) == ["first", "second", "2", "3"]
+    with pytest.raises(ValueError, match="without names of their own, got first, second"):
+        named.insert(0, Scale())
+    with pytest.raises(KeyError, match="no part of the name '1' yet"):
+        Sequential({"1": Scale()}).append(Scale())
+
+
+def test_sequential_several_times_over():
+    twice = 2 * Sequential(Scale(value=2.0), Scale(value=3.0))
+    assert len(twice) == 4 and twice(minidl.ones(3)).tolist() == [36.0] * 3
+    assert twice[0] is twice[2]
+
+
+def test_text_of_containers_of_parameters():
+    assert repr(ParameterDict({"a": minidl.ones(2, 3)})) == (
+        "ParameterDict(\n  (a): Parameter containing: [float32 of size 2x3]\n)")
+    assert repr(ParameterList([minidl.ones(2).half()])) == (
+        "ParameterList(\n  (0): Parameter containing: [float16 of size 2]\n)")
 
 
 def test_module_list():

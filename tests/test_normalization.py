@@ -126,6 +126,7 @@ def test_empty_inputs_give_empty_values(call):
 @pytest.mark.parametrize("error, call", [
     (ValueError, lambda: batch_norm(ones(1, 3), None, None, training=True)),
     (ValueError, lambda: batch_norm(ones(1, 3, 1), ones(3), ones(3), training=True)),
+    (ValueError, lambda: batch_norm(ones(2, 3), None, None, training=True, eps=0.0)),
     (RuntimeError, lambda: batch_norm(ones(2, 3), None, None)),
     (RuntimeError, lambda: batch_norm(ones(2, 3), ones(2), ones(3))),
     (RuntimeError, lambda: batch_norm(ones(2, 3), ones(3), ones(3), ones(4))),

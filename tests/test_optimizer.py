@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 
 import numpy as np
 import pytest
@@ -261,6 +262,49 @@ def test_state_of_dead_gradients_ends_at_zero_and_not_in_subnormal_numbers():
                 assert tensor[:2].tolist() == [0.0, 0.0] and tensor[2].item() > 0.9, name
 
 
+# Parameters that come, go and are copied
+
+def test_a_parameter_that_was_frozen_stays_where_it_is():
+    ps = parameters()
+    optimizer = Adam(ps, lr=0.1)
+    train(optimizer, ps, 2)
+    ps[0].requires_grad_(False)
+    before = ps[0].tolist(), ps[1].tolist()
+    optimizer.zero_grad()
+    sum((p * p).sum() for p in ps).backward()
+    optimizer.step()
+    assert ps[0].tolist() == before[0] and ps[1].tolist() != before[1]
+    ps[0].requires_grad_()
+    optimizer.zero_grad()
+    sum((p * p).sum() for p in ps).backward()
+    optimizer.step()
+    assert ps[0].tolist() != before[0]
+
+
+def test_a_parameter_put_into_a_group_in_place_of_another_is_optimized():
+    old, new = Parameter(minidl.ones(2)), Parameter(minidl.ones(2))
+    optimizer = SGD([old], lr=0.5)
+    optimizer.param_groups[0]["params"][0] = new
+    old.grad, new.grad = minidl.ones(2), minidl.ones(2)
+    optimizer.step()
+    assert old.tolist() == [1.0, 1.0] and new.tolist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda pair: pickle.loads(pickle.dumps(pair))])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_an_optimizer_is_copied_with_its_parameters(copied, dtype):
+    ps = parameters(dtype)
+    optimizer = Adam(ps, lr=0.1)
+    optimizer.register_step_post_hook(lambda *args: None)
+    train(optimizer, ps, 3)
+    qs, other = copied((ps, optimizer))
+    before = values(ps)
+    train(other, qs, 3)
+    assert values(ps) == before
+    train(optimizer, ps, 3)
+    assert values(ps) == values(qs) and other.taken_steps == 6
+
+
 # State dicts
 
 @pytest.mark.parametrize("make", [lambda ps: SGD(ps, lr=0.1, momentum=0.9), lambda ps: Adam(ps, lr=0.1, amsgrad=True)])
@@ -305,6 +349,7 @@ def test_state_of_pytorch_loads():
     (lambda s: s["param_groups"][0]["params"].pop(), r"got \[3\]"),
     (lambda s: s["state"][0].update(exp_avg=minidl.ones(7)), r"exp_avg of the parameter 0 of shape \(2, 3\), got \(7,\)"),
     (lambda s: s["state"].update({9: {}}), "parameter 9"),
+    (lambda s: s["state"].update({0: {"momentum_buffer": minidl.ones(2, 3)}}), "saved by another optimizer"),
 ])
 def test_a_state_dict_that_does_not_fit_changes_nothing(change, message):
     ps = parameters()

@@ -2,19 +2,24 @@
 overflow is skipped.
 
 The order of a step is: unscale in float32, check, clip, agree over the ranks, update, and once an iteration move the
-scale. Each gradient carries the scale it was made with (`grad_scale`), which backward writes, so nothing is unscaled
-twice or not at all.
+scale. Each gradient carries the scale it was made with (`grad_scale`), which a hook on the scaled loss tells backward, so
+nothing is unscaled twice or not at all.
 """
 
 from __future__ import annotations
 
+import functools
 import logging
 import math
-import weakref
-from collections.abc import Iterator
+import numbers
+import warnings
+from collections.abc import Callable, Iterator
 from typing import Any
 
+from ..autograd import edits
+from ..autograd.mode import state
 from ..tensor import journal
+from ..tensor.device import Device
 from ..tensor.tensor import Tensor, make_tensor
 
 logger = logging.getLogger("minidl.amp")
@@ -28,7 +33,7 @@ class _Found:
     def __init__(self) -> None:
         self.stage = READY
         self.overflow: str | None = None  # the first parameter whose gradient is not finite
-        self.taken = False
+        self.taken: bool | None = None  # None before step
 
 
 class StaticScaler:
@@ -37,7 +42,7 @@ class StaticScaler:
     Args:
         scale: what the loss is multiplied with.
         enabled: False makes everything here the identity.
-        max_consecutive_skips: an error after so many skipped steps in a row; None for none.
+        max_consecutive_skips: an error after so many iterations in a row with a skipped step; None for none.
 
     Raises:
         ValueError: for a scale that is not positive and finite.
@@ -46,13 +51,13 @@ class StaticScaler:
     def __init__(self, scale: float = 65536.0, enabled: bool = True, *, max_consecutive_skips: int | None = 50):
         who = type(self).__name__
         self._scale = checked_scale(who, "scale", scale)
-        if max_consecutive_skips is not None and (type(max_consecutive_skips) is not int or max_consecutive_skips < 1):
+        if max_consecutive_skips is not None and not _is_count(max_consecutive_skips):
             raise ValueError(f"{who} expected max_consecutive_skips as a positive integer or None, got "
                              f"{max_consecutive_skips!r}")
         self._enabled = bool(enabled)
         self.max_consecutive_skips = max_consecutive_skips
         self._skips = 0
-        self._optimizers: weakref.WeakKeyDictionary[Any, _Found] = weakref.WeakKeyDictionary()
+        self._optimizers: dict[Any, _Found] = {}
         if self._enabled:
             journal.open_for(self)
 
@@ -74,7 +79,8 @@ class StaticScaler:
             if outputs.dtype.kind not in "fV":
                 raise TypeError(f"{type(self).__name__}.scale expected a floating loss, got {outputs.dtype}")
             scaled = (outputs if outputs.dtype.itemsize > 2 else outputs.float()) * self._scale
-            scaled.__dict__["grad_scale"] = self._scale
+            if scaled.requires_grad:
+                scaled.register_hook(functools.partial(_mark, self._scale))
             return scaled
         if isinstance(outputs, dict):
             return {name: self.scale(value) for name, value in outputs.items()}
@@ -99,24 +105,25 @@ class StaticScaler:
             raise RuntimeError("unscale_ was called on this optimizer already since the last update()")
         if found.stage is STEPPED:
             raise RuntimeError("unscale_ is called after step(); call it before")
-        found.overflow = _unscale(optimizer, self._scale)
+        found.overflow = unscale_gradients(optimizer, self._scale)
         found.stage = UNSCALED
 
-    def step(self, optimizer: Any, *args: Any) -> bool:
+    def step(self, optimizer: Any, closure: Callable[[], Any] | None = None) -> bool:
         """Take a step of the optimizer if all gradients, on all ranks, are finite; otherwise clear them.
 
         Returns:
             True when the step was taken.
 
         Raises:
-            RuntimeError: for a second step without update() between, for a closure, or after too many skipped steps in a row.
+            RuntimeError: for a second step without update() between, for a closure, or after too many iterations in a row
+                with a skipped step.
         """
         if not self._enabled:
-            optimizer.step(*args)
+            optimizer.step(*([] if closure is None else [closure]))
             return True
-        if args:
-            raise RuntimeError("step of a scaler takes no closure: the closure's gradients would be scaled; call the optimizer "
-                               "without a scaler, or use one that needs no closure")
+        if closure is not None or getattr(optimizer, "needs_closure", False):
+            raise RuntimeError(f"{type(self).__name__}.step takes no closure, whose gradients would be scaled; train with "
+                               f"{type(optimizer).__name__} without a scaler, or with an optimizer that needs no closure")
         found = self._found(optimizer)
         if found.stage is STEPPED:
             raise RuntimeError("step was called on this optimizer already since the last update(); call update() first")
@@ -126,22 +133,33 @@ class StaticScaler:
             found.overflow = _first_not_finite(optimizer)  # what was done to the gradients since may have broken them
         found.stage = STEPPED
         if not any(True for _ in _gradients(optimizer)):
-            logger.warning("%s.step: no parameter of the %s has a gradient", type(self).__name__, type(optimizer).__name__)
+            warnings.warn(f"{type(self).__name__}.step: no parameter of the {type(optimizer).__name__} has a gradient; was "
+                          f"backward called?", stacklevel=2)
         if optimizer.agree(found.overflow is not None):
             self._skip(optimizer, found)
             return False
         optimizer.step()
         found.taken = True
-        self._skips = 0
+        journal.commit()
         return True
 
     def _skip(self, optimizer: Any, found: _Found) -> None:
+        first = self._all_taken()
+        found.taken = False
         optimizer.zero_grad()
         optimizer.skipped_steps = getattr(optimizer, "skipped_steps", 0) + 1
-        where = found.overflow or "a parameter on another rank"
-        self._skips += 1
-        logger.info("%s: step skipped, the gradient of %s is not finite at loss scale %g", type(self).__name__, where,
-                    self._scale)
+        journal.roll_back()
+        if first:
+            self._skips += 1
+        self._report_skip(found.overflow)
+
+    def _all_taken(self) -> bool:
+        return all(found.taken is not False for found in self._optimizers.values())
+
+    def _report_skip(self, parameter: str | None) -> None:
+        where = parameter or "a parameter on another rank"
+        logger.warning("%s: step skipped, the gradient of %s is not finite at loss scale %g", type(self).__name__, where,
+                       self._scale)
         if self.max_consecutive_skips is not None and self._skips >= self.max_consecutive_skips:
             raise RuntimeError(f"{type(self).__name__} skipped {self._skips} steps in a row; the gradient of {where} is not "
                                f"finite at loss scale {self._scale:g}. The model itself produces inf or nan: look at that "
@@ -164,14 +182,23 @@ class StaticScaler:
         elif not stepped:
             raise RuntimeError("update() was called before step(); call step(optimizer) first")
         else:
-            self._move(any(not found.taken for found in stepped))
-        if stepped and not any(found.taken for found in stepped):
-            journal.roll_back()
-        journal.commit()
+            self._move(not self._all_taken())
+        if self._all_taken():
+            self._skips = 0
         self._optimizers.clear()
 
     def _set(self, scale: float) -> None:
         self._scale = checked_scale(type(self).__name__, "new_scale", scale)
+
+    def end(self, overflow: bool, parameter: str | None = None) -> None:
+        """End an iteration whose gradients have been looked at by others; `parameter` names one that is not finite."""
+        self._skips = self._skips + 1 if overflow else 0
+        self._move(overflow)
+        if overflow:
+            self._report_skip(parameter)
+
+    def cap(self, limit: float) -> None:
+        """Lower a dynamic scale to a limit."""
 
     def _move(self, overflow: bool) -> None:
         """A static scale stays."""
@@ -195,11 +222,14 @@ class StaticScaler:
         """
         if not self._enabled:
             return
-        if not state_dict:
-            raise RuntimeError(f"{type(self).__name__}.load_state_dict got an empty dict; was it saved by a scaler that was not "
-                               f"enabled?")
-        self._scale = checked_scale(type(self).__name__, "scale", state_dict["scale"])
-        self._skips = int(state_dict.get("skips", 0))
+        who = f"{type(self).__name__}.load_state_dict"
+        if "scale" not in state_dict:
+            raise RuntimeError(f"{who} expected a scale, got {', '.join(map(repr, state_dict)) or 'an empty dict'}; was it "
+                               f"saved by a scaler that was not enabled?")
+        scale, skips = checked_scale(who, "scale", state_dict["scale"]), state_dict.get("skips", 0)
+        if not _is_count(skips, least=0):
+            raise ValueError(f"{who} expected skips as an integer >= 0, got {skips!r}")
+        self._scale, self._skips = scale, int(skips)
 
     def __getstate__(self) -> dict:
         if any(found.stage is not READY for found in self._optimizers.values()):
@@ -209,7 +239,7 @@ class StaticScaler:
 
     def __setstate__(self, state: dict) -> None:
         self.__dict__.update(state)
-        self._optimizers = weakref.WeakKeyDictionary()
+        self._optimizers = {}
         if self._enabled:
             journal.open_for(self)
 
@@ -218,7 +248,7 @@ class GradScaler(StaticScaler):
     """A dynamic loss scale: it grows after a number of clean steps and backs off at an overflow.
 
     Args:
-        device: accepted for PyTorch's sake.
+        device: accepted for PyTorch's sake; all devices are served alike.
         init_scale: where the scale starts.
         growth_factor: multiplies the scale after `growth_interval` clean iterations in a row.
         backoff_factor: multiplies the scale at an overflow.
@@ -226,7 +256,7 @@ class GradScaler(StaticScaler):
         min_scale, max_scale: the scale never leaves these bounds.
         hysteresis: an overflow lowers a counter that starts here; the scale backs off at an overflow that finds it at 0 or
             below after lowering. A clean iteration sets it back.
-        max_consecutive_skips: an error after so many skipped steps in a row; None for none.
+        max_consecutive_skips: an error after so many iterations in a row with a skipped step; None for none.
 
     Raises:
         ValueError: for impossible numbers, or an init_scale outside the bounds.
@@ -237,16 +267,17 @@ class GradScaler(StaticScaler):
     def __init__(self, device: Any = None, init_scale: float = 65536.0, growth_factor: float = 2.0,
                  backoff_factor: float = 0.5, growth_interval: int = 2000, enabled: bool = True, *, min_scale: float = 1.0,
                  max_scale: float = 2.0 ** 24, hysteresis: int = 1, max_consecutive_skips: int | None = 50):
+        if device is not None:
+            Device(device)
         super().__init__(init_scale, enabled, max_consecutive_skips=max_consecutive_skips)
         self.min_scale, self.max_scale = _bounds(min_scale, max_scale)
-        if not self.min_scale <= self._scale <= self.max_scale:
-            raise ValueError(f"GradScaler expected init_scale in [{self.min_scale:g}, {self.max_scale:g}], got {init_scale:g}")
+        self._check_bounds("init_scale", init_scale)
         self.set_growth_factor(growth_factor)
         self.set_backoff_factor(backoff_factor)
         self.set_growth_interval(growth_interval)
-        if type(hysteresis) is not int or hysteresis < 1:
+        if not _is_count(hysteresis):
             raise ValueError(f"GradScaler expected hysteresis as an integer >= 1, got {hysteresis!r}")
-        self.hysteresis = self._left = hysteresis
+        self.hysteresis = self._left = int(hysteresis)
         self._growth_tracker = 0
 
     def get_growth_factor(self) -> float:
@@ -275,15 +306,19 @@ class GradScaler(StaticScaler):
 
     def set_growth_interval(self, new_interval: int) -> None:
         """Set it, to a positive integer."""
-        if type(new_interval) is not int or new_interval < 1:
+        if not _is_count(new_interval):
             raise ValueError(f"GradScaler expected growth_interval as a positive integer, got {new_interval!r}")
-        self._growth_interval = new_interval
+        self._growth_interval = int(new_interval)
 
     def _set(self, scale: float) -> None:
         scale = checked_scale("GradScaler", "new_scale", scale)
-        if not self.min_scale <= scale <= self.max_scale:
-            raise ValueError(f"GradScaler expected new_scale in [{self.min_scale:g}, {self.max_scale:g}], got {scale:g}")
+        self._check_bounds("new_scale", scale)
         self._scale = scale
+
+    def _check_bounds(self, what: str, scale: float) -> None:
+        if not self.min_scale <= scale <= self.max_scale:
+            raise ValueError(f"GradScaler expected {what} in [{self.min_scale:g}, {self.max_scale:g}], got {scale:g}; it, "
+                             f"min_scale and max_scale are arguments of the constructor")
 
     def _move(self, overflow: bool) -> None:
         if overflow:
@@ -300,6 +335,9 @@ class GradScaler(StaticScaler):
             if grown <= _LARGEST:
                 self._scale = grown
 
+    def cap(self, limit: float) -> None:
+        self._scale = max(min(self._scale, limit), self.min_scale)
+
     def _back_off(self) -> None:
         lower = max(self._scale * self._backoff_factor, self.min_scale)
         if lower == self._scale:
@@ -312,8 +350,8 @@ class GradScaler(StaticScaler):
         if not self._enabled:
             return {}
         return {"scale": self._scale, "growth_factor": self._growth_factor, "backoff_factor": self._backoff_factor,
-                "growth_interval": self._growth_interval, "_growth_tracker": self._growth_tracker, "hysteresis_left": self._left,
-                "skips": self._skips}
+                "growth_interval": self._growth_interval, "_growth_tracker": self._growth_tracker,
+                "hysteresis_left": self._left, "skips": self._skips}
 
     def load_state_dict(self, state_dict: dict) -> None:
         """Go on from a state_dict, torch's included.
@@ -326,12 +364,15 @@ class GradScaler(StaticScaler):
         try:
             super().load_state_dict(state_dict)
             if self._enabled:
-                self._set(self._scale)
+                self._check_bounds("the scale of a state_dict", self._scale)
                 self.set_growth_factor(state_dict.get("growth_factor", self._growth_factor))
                 self.set_backoff_factor(state_dict.get("backoff_factor", self._backoff_factor))
                 self.set_growth_interval(state_dict.get("growth_interval", self._growth_interval))
-                self._growth_tracker = int(state_dict.get("_growth_tracker", 0))
-                self._left = int(state_dict.get("hysteresis_left", self.hysteresis))
+                tracker, left = state_dict.get("_growth_tracker", 0), state_dict.get("hysteresis_left", self.hysteresis)
+                if not (_is_count(tracker, least=0) and isinstance(left, numbers.Integral)):
+                    raise ValueError(f"GradScaler.load_state_dict expected _growth_tracker as an integer >= 0 and "
+                                     f"hysteresis_left as an integer, got {tracker!r} and {left!r}")
+                self._growth_tracker, self._left = int(tracker), int(left)
         except BaseException:
             self.__dict__.update(before)
             raise
@@ -352,13 +393,24 @@ def checked_scale(who: str, what: str, value: Any) -> float:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def _is_count(value: Any, least: int = 1) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= least
 
 
 def _bounds(low: Any, high: Any) -> tuple[float, float]:
     if not (_is_number(low) and _is_number(high) and 0 < low <= high):
         raise ValueError(f"GradScaler expected 0 < min_scale <= max_scale, got {low!r} and {high!r}")
     return float(low), float(high)
+
+
+def _mark(scale: float, gradient: Any) -> None:
+    """A hook on a scaled loss: the gradients of this backward carry its scale."""
+    if state.grad_scale not in (None, scale):
+        raise RuntimeError(f"backward reached losses of the scales {state.grad_scale:g} and {scale:g}; call backward for each")
+    state.grad_scale = scale
 
 
 def _gradients(optimizer: Any) -> Iterator[tuple[str, Any]]:
@@ -370,7 +422,7 @@ def _gradients(optimizer: Any) -> Iterator[tuple[str, Any]]:
                 yield (names[i] if names else f"parameter {i} of group {number}, of shape {tuple(p.shape)},"), p
 
 
-def _unscale(optimizer: Any, scale: float) -> str | None:
+def unscale_gradients(optimizer: Any, scale: float) -> str | None:
     """Divide the gradients by their scale, in float32; the name of the first parameter whose gradient is not finite."""
     first = None
     for name, p in _gradients(optimizer):
@@ -385,7 +437,8 @@ def _unscale(optimizer: Any, scale: float) -> str | None:
                 array = array.copy()
             leaf.grad = gradient = make_tensor(array, None)
         finite = xp.scale_and_check(array, factor)
-        gradient.__dict__["grad_scale"] = 1.0
+        edits.record_edit(array)
+        gradient.__dict__.update(grad_scale=1.0, unscaled=True)
         if first is None and not finite:
             first = name
     return first

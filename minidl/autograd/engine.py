@@ -27,7 +27,6 @@ class _Run:
         self.create_graph = create_graph  # gradients are tensors rather than arrays
         self.wanted = wanted              # nodes whose gradient is asked for; None: accumulate into the leaves
         self.found: dict[Any, Any] = {}
-        self.grad_scale = root.__dict__.get("grad_scale")  # of a loss that a scaler has multiplied
         self.grads: dict[Any, tuple] = {}  # node -> (gradient so far, is it an array that nobody else holds)
 
     def tensor(self, g: Any) -> Any:
@@ -67,9 +66,9 @@ class _Run:
     def deliver(self, leaf: Leaf, g: Any, owned: bool) -> None:
         """Accumulate into the leaf's .grad, in place where that cannot be seen from elsewhere."""
         with _accumulating:
-            before = leaf.grad
-            if before is not None and self.grad_scale is not None:
-                self.rescale(leaf, before)
+            before, scale = leaf.grad, state.grad_scale
+            if before is not None and scale is not None:
+                leaf.grad = before = _rescaled(leaf, before, scale)
             if self.create_graph:
                 if before is None and not owned:
                     g = self.root.like(g.array.copy(), g.node)
@@ -85,21 +84,24 @@ class _Run:
             else:
                 leaf.xp.add(before.array, g, before.array)
                 record_edit(before.array)
-            if self.grad_scale is not None:
-                leaf.grad.__dict__["grad_scale"] = self.grad_scale
+            if scale is not None:
+                leaf.grad.__dict__["grad_scale"] = scale
         if leaf.post_hooks is not None:
             for hook in list(leaf.post_hooks.values()):
                 hook()
 
-    def rescale(self, leaf: Leaf, before: Any) -> None:
-        """Bring a gradient that was made with another loss scale to this backward's."""
-        made_with = before.__dict__.get("grad_scale")
-        if made_with is None or made_with == self.grad_scale:
-            return
-        if made_with == 1:
-            raise RuntimeError(f"backward of a scaled loss reached a gradient of shape {leaf.shape} that has been unscaled "
-                               f"already; step and zero_grad first, or accumulate before unscale_")
-        leaf.grad = before = before * (self.grad_scale / made_with)
+
+def _rescaled(leaf: Leaf, before: Any, scale: float) -> Any:
+    """A gradient, which another loss scale may have made, at this backward's."""
+    made_with = before.__dict__.get("grad_scale")
+    if made_with is None or before.__dict__.get("unscaled"):
+        if bool(before.array.any()):
+            raise RuntimeError(f"backward of a scaled loss reached a gradient of shape {leaf.shape} that "
+                               f"{'was made without a scale' if made_with is None else 'has been unscaled already'}; step and "
+                               f"zero_grad first, or scale every loss and accumulate before unscale_")
+        before.__dict__.pop("unscaled", None)
+        return before
+    return before if made_with == scale else before * (scale / made_with)
 
 
 def _into(buffer: Any, g: Any) -> Any:
@@ -132,11 +134,11 @@ def run(roots: Sequence[Any], grads: Sequence[Any], *, keep_graph: bool, create_
         g = g if create_graph else g.array
         g = g if g.dtype == node.dtype else this.conform(g, node)
         this.grads[node] = this.sum(this.grads[node], g, node) if node in this.grads else (g, False)
-    before, state.grad = state.grad, create_graph
+    before, state.grad, state.grad_scale = (state.grad, state.grad_scale), create_graph, None
     try:
         _walk(this, pending, needed, keep_graph)
     finally:
-        state.grad = before
+        state.grad, state.grad_scale = before
     return this.found
 
 

@@ -13,6 +13,7 @@ class _State(threading.local):
     inference = False
     anomaly = False
     recomputing = False                # a checkpoint's second run: running statistics must not move
+    grad_scale: float | None = None    # of the loss that backward comes from, once it has passed that
     made: list[Any] | None = None      # where the nodes that are made are noted, if they are
 
 

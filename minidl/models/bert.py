@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from .. import nn
 from ..nn import functional as F
 from ..nn import init
@@ -26,7 +28,7 @@ class BERT(nn.Module):
     Raises:
         ValueError: for tokens of another shape, and longer sequences.
 
-    Source: Devlin et al. 2019.
+    Source: Devlin et al. 2019, whose 0.02 as the weights' standard deviation at width 768 is scaled by 1 / sqrt(width).
     """
 
     def __init__(self, vocabulary: int, context: int = 128, layers: int = 4, heads: int = 4, width: int = 128,
@@ -44,7 +46,7 @@ class BERT(nn.Module):
         self.bias = nn.Parameter(zeros(vocabulary))
         for name, parameter in self.named_parameters():
             if parameter.ndim == 2:
-                init.normal_(parameter, 0.0, 0.02)
+                init.normal_(parameter, 0.0, 0.02 * math.sqrt(768 / width))
             elif name.endswith("bias"):
                 init.zeros_(parameter)
 

@@ -120,6 +120,7 @@ class MultiheadAttention(Module):
         batched = query.ndim == 3
         first = self.batch_first or not batched
         _check(query, key, value, first)
+        self._check_features(query, key, value)
         q, k, v = self._projected(query, key, value)
         if not batched:
             q, k, v = (unsqueeze(x, 0) for x in (q, k, v))
@@ -144,6 +145,13 @@ class MultiheadAttention(Module):
         if batched:
             return out, weights
         return squeeze(out, 0), None if weights is None else squeeze(weights, 0)
+
+    def _check_features(self, *inputs: Tensor) -> None:
+        expected = self.embed_dim, self.kdim, self.vdim
+        found = tuple(x.shape[-1] for x in inputs)
+        if found != expected:
+            raise RuntimeError("MultiheadAttention expected query, key and value of {}, {} and {} features, got {}, {} and {}; "
+                               "features are the last axis".format(*expected, *found))
 
     def _projected(self, query: Tensor, key: Tensor, value: Tensor) -> Any:
         bias = self.in_proj_bias

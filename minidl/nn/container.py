@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
+from ..tensor.dtypes import dtype_name
 from .module import Module, indented
 from .parameter import Parameter
 
@@ -120,6 +121,9 @@ class ParameterList(_Numbered):
     def _replace(self, parts: Iterable[Any]) -> None:
         super()._replace(part if isinstance(part, Parameter) else Parameter(part) for part in parts)
 
+    def _lines_of_parts(self) -> list[str]:
+        return _lines_of_parameters(self._parts())
+
 
 class Sequential(_Numbered):
     """Modules one after the other: each takes the output of the one before.
@@ -141,13 +145,36 @@ class Sequential(_Numbered):
         return self._modules
 
     def _replace(self, parts: Iterable[Any]) -> None:
-        names = list(self._parts())
-        parts = list(parts)
-        for name in names:
+        for name in self._parts():
             del self.__dict__[name]
-        keep = len(parts) == len(names) and not all(name.isdigit() for name in names)
         for i, part in enumerate(parts):
-            self.add_module(names[i] if keep else str(i), part)
+            self.add_module(str(i), part)
+
+    def append(self, part: Module) -> Any:
+        """Add a module at the end, under its number; returns the container."""
+        name = str(len(self))
+        if name in self._modules:
+            raise KeyError(f"Sequential.append expected no part of the name {name!r} yet; use add_module")
+        self.add_module(name, part)
+        return self
+
+    def extend(self, parts: Iterable[Module]) -> Any:
+        """Add several modules at the end; returns the container."""
+        for part in list(parts):
+            self.append(part)
+        return self
+
+    def insert(self, index: int, part: Module) -> Any:
+        """Add a module before another. Those after it get the next numbers, so all names must be numbers.
+
+        Raises:
+            ValueError: if there are other names.
+        """
+        names = list(self._modules)
+        if names != list(map(str, range(len(names)))):
+            raise ValueError(f"Sequential.insert expected parts without names of their own, got {', '.join(names)}; make a new "
+                             f"Sequential")
+        return super().insert(index, part)
 
     def forward(self, input: Any) -> Any:
         for part in self.__dict__.values():
@@ -176,6 +203,12 @@ class Sequential(_Numbered):
 
     def __add__(self, other: Iterable[Module]) -> Any:
         return type(self)(*self, *other)
+
+    def __mul__(self, times: int) -> Any:
+        """The same modules several times over."""
+        return type(self)(*list(self) * times)
+
+    __rmul__ = __mul__
 
 
 class _Named(Module):
@@ -261,3 +294,11 @@ class ParameterDict(_Named):
 
     def __setitem__(self, key: str, part: Any) -> None:
         super().__setitem__(key, part if isinstance(part, Parameter) else Parameter(part))
+
+    def _lines_of_parts(self) -> list[str]:
+        return _lines_of_parameters(self._parts())
+
+
+def _lines_of_parameters(parts: dict[str, Parameter]) -> list[str]:
+    return [f"({name}): {type(part).__name__} containing: [{dtype_name(part.dtype)} of size {'x'.join(map(str, part.shape))}]"
+            for name, part in parts.items()]

@@ -38,19 +38,18 @@ def add_hook(hooks: dict[int, Any], kind: str, function: Callable, *, prepend: b
 def call_with_hooks(module: Any, args: tuple, kwargs: dict) -> Any:
     """`module.forward(*args, **kwargs)` with all hooks of the module, and those of every module, called."""
     hooks = [*EVERY_MODULE.values(), *(module._hooks or {}).values()]
+    around = [hook.function for hook in hooks if hook.kind == "backward"]
+    before = [hook.function for hook in hooks if hook.kind == "backward_pre"]
+    watch = _BackwardWatch(module, before, around) if around or before else None
     try:
         args, kwargs = _before(module, hooks, args, kwargs)
-        around = [hook.function for hook in hooks if hook.kind == "backward"]
-        before = [hook.function for hook in hooks if hook.kind == "backward_pre"]
-        if around or before:
-            watch = _BackwardWatch(module, before, around)
-            output = watch.output(module.forward(*watch.inputs(args), **kwargs))
-        else:
-            output = module.forward(*args, **kwargs)
+        args = watch.inputs(args) if watch else args
+        output = module.forward(*args, **kwargs)
     except BaseException:
         _after(module, [hook for hook in hooks if hook.always_call], args, kwargs, None)
         raise
-    return _after(module, hooks, args, kwargs, output)
+    output = _after(module, hooks, args, kwargs, output)
+    return watch.output(output) if watch else output
 
 
 def _before(module: Any, hooks: list[Hook], args: tuple, kwargs: dict) -> tuple[tuple, dict]:
@@ -100,9 +99,11 @@ class _BackwardWatch:
     def __init__(self, module: Any, before: list, around: list):
         self.module, self.before, self.around = module, before, around
         self.grad_output: tuple | None = None
+        self.nothing: tuple = ()  # the gradients of inputs of which none requires one
         self.inputs_watched = False
 
     def inputs(self, args: tuple) -> tuple:
+        self.nothing = (None,) * len(args)
         places = [i for i, arg in enumerate(args) if isinstance(arg, Tensor) and arg.requires_grad]
         if not places:
             return args
@@ -136,7 +137,7 @@ class _BackwardWatch:
                     grad_output = list(_as_tuple(result, len(parts), "backward pre-hook"))
             self.grad_output = tuple(grad_output)
             if not self.inputs_watched:
-                self.call_around((None,))
+                self.call_around(self.nothing)
             return tuple(grad_output[i] for i in places)
 
         watched = list(parts)

@@ -67,6 +67,8 @@ class HuberLoss(_Loss):
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         super().__init__(reduction)
+        if not isinstance(delta, (int, float)):
+            raise TypeError(f"HuberLoss expected delta as a number, got {delta!r}")
         self.delta = delta
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:

@@ -7,12 +7,14 @@ in which they were first assigned. Buffers are tensors whose names `register_buf
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from types import MappingProxyType
 from typing import Any
 
 from ..autograd.hooks import RemovableHandle
 from ..autograd.mode import no_grad
 from ..tensor import dtypes
 from ..tensor.conversion import to as _to
+from ..tensor.policy import Policy
 from ..tensor.tensor import Tensor
 from .hooks import EVERY_MODULE, add_hook, call_with_hooks
 from .parameter import Parameter, is_uninitialized
@@ -24,12 +26,14 @@ class Module:
 
     Attributes:
         training: True in training mode; see train() and eval().
+        policy: if set to an amp.Policy, the dtypes in which this module, and those below without one of their own, compute.
     """
 
     training: bool = True
+    policy: Any
     keeps_float32 = False                  # normalization layers say True: mixed precision leaves them in float32
     _hooks: dict[int, Any] | None = None
-    _buffer_names: dict[str, bool] = {}    # name -> is it in the state dict
+    _buffer_names: Any = MappingProxyType({})  # name -> is it in the state dict
     _state_hooks: dict[str, dict] | None = None
 
     def __init__(self) -> None:
@@ -42,6 +46,9 @@ class Module:
         raise NotImplementedError(f"{type(self).__name__} expected a method forward; define one")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if "policy" in self.__dict__ and isinstance(self.policy, Policy):
+            with self.policy.region():
+                return call_with_hooks(self, *self.policy.inputs((args, kwargs)))
         if self._hooks is None and not EVERY_MODULE:
             return self.forward(*args, **kwargs)
         return call_with_hooks(self, args, kwargs)
@@ -50,8 +57,8 @@ class Module:
 
     def __setattr__(self, name: str, value: Any) -> None:
         parts = self.__dict__
-        if isinstance(value, (Parameter, Module)) and "_buffer_names" not in parts:
-            raise AttributeError(f"{type(self).__name__} expected super().__init__() before {name!r} is assigned")
+        if isinstance(value, (Parameter, Module)):
+            self._check_is_set_up(name)
         before = parts.get(name)
         if isinstance(before, Parameter) and not (value is None or isinstance(value, Parameter)):
             raise TypeError(f"{type(self).__name__}.{name} expected a Parameter or None, got {type(value).__name__}; "
@@ -65,6 +72,10 @@ class Module:
             del self._buffer_names[name]
         object.__setattr__(self, name, value)
 
+    def _check_is_set_up(self, name: str) -> None:
+        if "_buffer_names" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__} expected super().__init__() before {name!r} is assigned")
+
     def __delattr__(self, name: str) -> None:
         self._buffer_names.pop(name, None)
         object.__delattr__(self, name)
@@ -76,7 +87,7 @@ class Module:
         if param is not None and not param.is_leaf:
             raise ValueError(f"register_parameter expected a leaf for {name!r}, got a computed tensor; use "
                              f"nn.Parameter(tensor.detach())")
-        self._check_new_name(name)
+        self._check_new_name(name, self._parameters)
         setattr(self, name, param)
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
@@ -87,6 +98,7 @@ class Module:
         """
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(f"register_buffer expected a Tensor or None for {name!r}, got {type(tensor).__name__}")
+        self._check_is_set_up(name)
         self._check_new_name(name, self._buffer_names)
         setattr(self, name, tensor)
         self._buffer_names[name] = persistent
@@ -105,8 +117,7 @@ class Module:
             raise TypeError(f"{type(self).__name__} expected a string as the name of a part, got {type(name).__name__}")
         if not name or "." in name:
             raise KeyError(f"{type(self).__name__} expected a name without dots that is not empty, got {name!r}")
-        taken = name in self.__dict__ and not isinstance(self.__dict__[name], (Parameter, type(None)))
-        if name not in same_kind and (taken or hasattr(type(self), name)):
+        if name not in same_kind and (self.__dict__.get(name) is not None or hasattr(type(self), name)):
             raise KeyError(f"{type(self).__name__} has an attribute {name!r} already")
 
     @property

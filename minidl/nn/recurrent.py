@@ -6,6 +6,7 @@ import math
 import warnings
 from typing import Any
 
+from ..tensor import autocast, dtypes
 from ..tensor.creation import empty, zeros
 from ..tensor.ops.dropout import dropout as dropped
 from ..tensor.ops.gathering import index_select
@@ -32,6 +33,8 @@ class RNNBase(Module):
 
     The others as in LSTM.
     """
+
+    weight_ih_l0: Parameter
 
     def __init__(self, mode: str, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
                  batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, proj_size: int = 0,
@@ -122,8 +125,8 @@ class RNNBase(Module):
         directions, N, H), without N for an input (T, I); the last states likewise.
 
         Raises:
-            ValueError: for an input that has not 2 or 3 axes.
-            RuntimeError: for other shapes that do not fit, or dtypes that differ.
+            ValueError: for an input that has not 2 or 3 axes, or another dtype than the weights.
+            RuntimeError: for other shapes that do not fit, or states of another dtype.
         """
         if isinstance(input, PackedSequence):
             return self._forward_packed(input, hx)
@@ -161,6 +164,10 @@ class RNNBase(Module):
         name = type(self).__name__
         if x.shape[2] != self.input_size:
             raise RuntimeError(f"{name} expected {self.input_size} input features, got an input of shape {x.shape}")
+        dtype = self.weight_ih_l0.dtype
+        if x.dtype != dtype and autocast.region() is None:
+            raise ValueError(f"{name} expected an input of the dtype of its weights, {dtypes.dtype_name(dtype)}, got "
+                             f"{dtypes.dtype_name(x.dtype)}; convert one with .to(dtype)")
         runs = self.num_layers * self._directions
         shapes = [(runs, x.shape[1], size) for size in self._state_sizes()]
         if hx is None:

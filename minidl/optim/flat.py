@@ -31,6 +31,7 @@ class FlatBlock:
 
     def __init__(self, parameters: list[Tensor], initial: dict[str, float], state: dict, master: bool):
         self.parameters = parameters
+        self.identities = frozenset(map(id, parameters))
         self.xp = parameters[0].backend
         self.dtype = parameters[0].dtype
         self.device = parameters[0].device
@@ -93,9 +94,11 @@ class FlatBlock:
         """Let backward write the gradients into this block."""
         windows: Any = None
         for i, p in enumerate(self.parameters):
-            if p.node is not self.leaves[i] and type(p.node) is Leaf:
+            if p.node is self.leaves[i]:
+                continue
+            self.leaves[i] = leaf = p.node if type(p.node) is Leaf else None  # None: it requires no gradient now
+            if leaf is not None:
                 windows = self.xp.pieces(self.gradients, self.places) if windows is None else windows
-                self.leaves[i] = leaf = p.node
                 leaf.buffer, leaf.lent = windows[i], True
         # the windows' only owners are the leaves, which count who else holds them
 
@@ -131,11 +134,9 @@ class FlatBlock:
         """Bring edits of half parameters by others into their float32 masters; where nobody wrote, the master stays."""
         if MASTER not in self.arrays:
             return
-        for i, view in enumerate(self.views):
-            if edits.edit_count(view) != self.stamps[i]:
-                master = self.entries[MASTER][i].array
-                same = master.astype(self.dtype) == view
-                master[...] = self.xp.where(same, master, view.astype(self.wide))
+        for i, (p, view) in enumerate(zip(self.parameters, self.views)):
+            if (p.array is not view or edits.edit_count(view) != self.stamps[i]) and p.device == self.device:
+                follow(self.xp, self.entries[MASTER][i].array, p.array)
 
     def written(self, first: int, last: int) -> None:
         """Note that the parameters `first` to `last` (exclusive) have been edited in place."""
@@ -207,6 +208,12 @@ class FlatBlock:
         for window, leaf in zip(self.xp.pieces(flat, self.places)[first:last], leaves):
             window[...] = leaf.grad.array
         return flat[start:stop]
+
+
+def follow(xp: Any, master: Any, values: Any) -> None:
+    """Bring half values into their float32 master wherever they are not what the master rounds to."""
+    same = master.astype(values.dtype) == values
+    master[...] = xp.where(same, master, values.astype(master.dtype))
 
 
 def make_zeros(xp: Any, size: int, dtype: Any, device: Any) -> Any:

@@ -41,6 +41,8 @@ class LBFGS(Optimizer):
     Source: Nocedal and Wright 2006, algorithms 7.4, 3.5 and 3.6, with the rules for stopping of PyTorch.
     """
 
+    needs_closure = True  # a loss scaler refuses it
+
     def __init__(self, params: Any, lr: float = 1, max_iter: int = 20, max_eval: int | None = None,
                  tolerance_grad: float = 1e-7, tolerance_change: float = 1e-9, history_size: int = 100,
                  line_search_fn: str | None = None, *, master_weights: bool = True):

@@ -13,10 +13,10 @@ from typing import Any
 
 from ..autograd.hooks import RemovableHandle
 from ..autograd.mode import enable_grad, no_grad
-from ..tensor import dtypes
+from ..tensor import dtypes, journal
 from ..tensor.convert import to_array
 from ..tensor.tensor import Tensor, make_tensor
-from .flat import MASTER, FlatBlock
+from .flat import MASTER, FlatBlock, follow
 
 CHUNK = 32768  # elements that are updated at a time: parameter, gradient, state and temporaries stay in the cache
 FLUSH_EVERY = 16  # steps
@@ -36,6 +36,7 @@ class Optimizer:
         state: parameter -> dict of state tensors and numbers.
         taken_steps, skipped_steps: how many were taken, and how many a loss scaler has skipped (it counts these itself),
             since the constructor. Schedules look at both.
+        skip_next_step: True lets the next step do nothing but clear the gradients, and count as skipped.
 
     Raises:
         TypeError, ValueError: for what are no parameters, doubled ones, and impossible options.
@@ -50,6 +51,7 @@ class Optimizer:
         self._state: defaultdict = defaultdict(dict)
         self._state_seen = False
         self.taken_steps = self.skipped_steps = 0
+        self.skip_next_step = False
         self._blocks: list[list[FlatBlock]] = []
         self._hooks: dict[str, dict] = {kind: {} for kind in ("step_pre", "step", "save_pre", "save", "load_pre", "load")}
         if isinstance(params, (Tensor, dict)):
@@ -138,6 +140,12 @@ class Optimizer:
             self._blocks[index] = [FlatBlock(parameters, initial, self._state, self.master_weights)
                                    for parameters in kinds.values()]
 
+    def __getstate__(self) -> dict:
+        """For pickle and deepcopy: without hooks, and without the flat arrays, which the next step makes anew."""
+        state = self.state
+        return {**self.__dict__, "_state": state, "_blocks": [[] for _ in self._blocks],
+                "_hooks": {kind: {} for kind in self._hooks}}
+
     @property
     def state(self) -> defaultdict:
         for blocks in self._blocks:
@@ -154,6 +162,19 @@ class Optimizer:
                     p.grad = None
                 else:
                     p.grad = p.grad.detach().zero_()
+
+    def master_of(self, parameter: Tensor) -> Tensor | None:
+        """The float32 value of a half parameter, edits of the parameter included; None where none is kept (yet)."""
+        master = self._state[parameter].get(MASTER) if parameter in self._state else None
+        if not self._has_formula() or master is None or parameter.dtype not in dtypes.HALF:
+            return None
+        follow(parameter.backend, master.array, parameter.array)
+        return master
+
+    def keep_master(self, parameter: Tensor, value: Tensor) -> None:
+        """Let the master of a half parameter start from a float32 value, of which the parameter is the rounded one."""
+        if self._has_formula():
+            self._state[parameter][MASTER] = value
 
     def agree(self, flag: bool) -> bool:
         """What all ranks say together where one says `flag`; a single process agrees with itself."""
@@ -172,6 +193,10 @@ class Optimizer:
         """
         if self._hooks["step_pre"]:
             self._call_hooks("step_pre", (closure,))
+        if self.skip_next_step:
+            self.skip_next_step = False
+            self.skipped_steps += 1
+            return self.zero_grad()
         loss = None
         if closure is not None:
             with enable_grad():
@@ -180,12 +205,15 @@ class Optimizer:
             self._step_group(index, group)
         self._state_seen = False
         self.taken_steps += 1
+        journal.commit()
         if self._hooks["step"]:
             self._call_hooks("step", (closure,))
         return loss
 
     def _step_group(self, index: int, group: dict) -> None:
         if not self._is_laid_out(index, group):
+            for block in self._blocks[index]:
+                block.follow_edits()
             if self._state_seen:
                 for block in self._blocks[index]:  # what the user wrote into the state counts
                     block.numbers = [{}] * len(block.parameters)
@@ -208,10 +236,13 @@ class Optimizer:
     def _is_laid_out(self, index: int, group: dict) -> bool:
         """Are the blocks of a group still those of its parameters, options and state?"""
         names = self.initial_state(group).keys()
+        wanted = set(map(id, group["params"]))  # users may put other parameters there
         count = 0
         for block in self._blocks[index]:
             count += len(block.parameters)
-            if not block.in_place() or names != block.names or (self._state_seen and not block.owns_state()):
+            if not block.identities <= wanted or not block.in_place() or names != block.names:
+                return False
+            if self._state_seen and not block.owns_state():
                 return False
         return count == len(group["params"])
 
@@ -231,7 +262,7 @@ class Optimizer:
             piece = xp.asarray(g[low:high], wide)
             self.update(xp, group, now, p, -piece if maximize else piece, state)
             if p is not target:
-                target[...] = p
+                xp.assign(target, p)
 
     def _each(self, block: FlatBlock, group: dict, now: Any, g: Any, first: int, last: int) -> None:
         """Update parameters one by one, each in its shape."""
@@ -244,7 +275,7 @@ class Optimizer:
             state = {name: tensors[i].array for name, tensors in block.entries.items() if name != MASTER}
             self.update(xp, group, now, p, -piece if group.get("maximize", False) else piece, state)
             if block.wide is not block.dtype:
-                target[...] = p
+                xp.assign(target, p)
 
     # State dicts
 
@@ -301,9 +332,13 @@ class Optimizer:
             state[by_number[number]] = self._loaded(who, by_number[number], number, entry, names[number])
         for mine, theirs in zip(self.param_groups, saved):
             mine.update({k: copy.deepcopy(v) for k, v in theirs.items() if k != "params"})
+        masters = {p: self.master_of(p) for group in self.param_groups for p in group["params"]}
         self._blocks = [[] for _ in self.param_groups]
         self._state.clear()
         self._state.update(state)
+        for p, master in masters.items():  # a state of float32 parameters has none
+            if master is not None:
+                self._state[p].setdefault(MASTER, master)
         if self._has_formula():
             for index in range(len(self.param_groups)):
                 self._lay_out(index)
@@ -313,7 +348,13 @@ class Optimizer:
     def _loaded(self, who: str, p: Tensor, number: Any, entry: dict, arrays: set) -> dict:
         """A parameter's state from a saved one, in which PyTorch has numbers as tensors; `arrays` are none of them."""
         made: dict = {}
+        strangers = {name for name, value in entry.items() if getattr(value, "shape", None) == p.shape and p.ndim} - arrays
+        if arrays and strangers and not arrays - {MASTER} <= entry.keys():
+            raise ValueError(f"{who} expected the state {', '.join(sorted(arrays - {MASTER})) or 'of no tensors'} of the "
+                             f"parameter {number}, got {', '.join(sorted(strangers))}; it was saved by another optimizer")
         for name, value in entry.items():
+            if name == MASTER and arrays and not (self.master_weights and p.dtype in dtypes.HALF):
+                continue
             if value is None or isinstance(value, (bool, int, float, str, list, tuple, dict)):
                 made[name] = copy.deepcopy(value)
                 continue

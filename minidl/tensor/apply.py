@@ -84,24 +84,50 @@ def composed(cast: Cast) -> Callable[[Callable], Callable]:
             if not autocast.in_use or autocast.region() is None:
                 return function(*args, **kwargs)
             dtype = kwargs.get("dtype", args[place] if place is not None and place < len(args) else None)
-            tensors = [a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)]
-            target = None if dtype is not None else autocast.dtype_for(call.composed, cast, tensors)
+            arrays = _arrays_in([*args, *kwargs.values()])
+            target = None if dtype is not None else autocast.dtype_for(function, cast, arrays)
             if target is not None:
-                args = [_cast_argument(a, target) for a in args]  # type: ignore[assignment]
+                args = tuple([_cast_argument(a, target) for a in args])
                 kwargs = {name: _cast_argument(a, target) for name, a in kwargs.items()}
-            with autocast.off():
+            with autocast.off:
                 return function(*args, **kwargs)
 
-        call.composed = function  # type: ignore[attr-defined]  # by which amp.lists knows it
+        call.body = function  # type: ignore[attr-defined]
         return call
 
     return declare
 
 
+def listed_as(called: Callable) -> Callable[[Callable], Callable]:
+    """Let amp.lists move a function together with the op that it calls."""
+
+    def mark(function: Callable) -> Callable:
+        function.body = called.op.function  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+def _arrays_in(value: Any) -> list:
+    if isinstance(value, Tensor):
+        return [value.array]
+    return [array for part in value for array in _arrays_in(part)] if type(value) in (list, tuple) else []
+
+
 def _cast_argument(value: Any, dtype: Any) -> Any:
     if isinstance(value, Tensor):
-        return value.cast_to(dtype) if autocast.touches(value.array) else value
-    return type(value)(_cast_argument(v, dtype) for v in value) if type(value) in (list, tuple) else value
+        wanted = value.array.dtype != dtype and autocast.touches(value.array)
+        return apply(_AS_FULL if dtype == dtypes.float32 else _AS_HALF, (value,), {}) if wanted else value
+    return type(value)([_cast_argument(v, dtype) for v in value]) if type(value) in (list, tuple) else value
+
+
+def _itself(xp, x):
+    """Autocast casts it first."""
+    return x, lambda g: g
+
+
+_AS_HALF = Op("as_half", _itself, Cast.HALF, Promote.NONE, wide=False, replay=False, view=False)
+_AS_FULL = Op("as_full", _itself, Cast.FULL, Promote.NONE, wide=False, replay=False, view=False)
 
 
 def _inputs_by_name(names: dict, inputs: tuple, attributes: dict) -> tuple[tuple, dict]:
@@ -146,9 +172,11 @@ def apply(op: Op, inputs: tuple, attributes: dict) -> Any:
     if first is None:
         return apply(op, _some_tensor(op, inputs), attributes)
     if autocast.in_use and autocast.region() is not None:
-        arrays = autocast.cast_inputs(op, op.cast, arrays, edges)
+        arrays = autocast.cast_inputs(op.function, op.cast, arrays, edges)
         first = next((a for a in arrays if hasattr(a, "dtype")), first)
-        dtype, uniform = first.dtype, False
+        dtype = first.dtype
+        uniform = all([a is None or a.__class__ is float or (a.__class__ is first.__class__ and a.dtype is dtype)
+                       for a in arrays])
     xp = backend_of(first)
     if not uniform or dtype.kind != "f" or xp.device_type != "cpu":
         joined = _joined(op, inputs, arrays)

@@ -7,24 +7,25 @@ backward undoes the casts where it follows an edge, as it does for type promotio
 from __future__ import annotations
 
 import functools
-import inspect
 import threading
 import warnings
-from collections.abc import Callable, Iterable
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ..autograd import edits
 from ..autograd.graph import Leaf
+from ..autograd.mode import _Switch
 from ..autograd.op import Cast
 from . import dtypes
 from .backend import backend_for, backend_of
 from .device import Device
 
-_TOUCHED = {"float16", "bfloat16", "float32"}  # float64 is kept
-
 
 class Region:
-    """What an active region says: the half dtype, the device type it concerns (None: all), the ops in another class."""
+    """What an active region says: the half dtype, the device type it concerns (None: all), whether half copies of leaves are
+    kept, and the functions that are in another class than their own."""
 
     __slots__ = ("dtype", "device_type", "cached", "moved", "__weakref__")
 
@@ -46,6 +47,7 @@ class _State(threading.local):
 
 _state = _State()
 _everywhere: list[Region | None] = [None]  # the process-wide region, of a global policy
+_kept: weakref.WeakSet[Leaf] = weakref.WeakSet()  # the leaves that hold a half copy for it
 in_use: set[str] = set()                   # empty until a region is first entered: spares the hot path a look at its thread
 
 
@@ -58,10 +60,13 @@ def set_everywhere(dtype: Any) -> None:
     """Let all threads outside any region run as inside one of a half dtype; None ends that."""
     in_use.add("everywhere")
     _everywhere[0] = None if dtype is None else Region(dtypes.as_dtype(dtype), None, True, {})
+    for leaf in list(_kept):
+        leaf.half = None
+    _kept.clear()
 
 
-def cast_inputs(key: Any, cast: Cast, arrays: list, edges: list) -> list:
-    """The arrays on which an op (known by `key`) of a class runs here: float32 and half ones in the class's dtype.
+def cast_inputs(function: Callable, cast: Cast, arrays: list, edges: list) -> list:
+    """The arrays on which an op of a class, with the body `function`, runs here: float32 and half ones in the class's dtype.
 
     Args:
         edges: node of each array's tensor; a leaf's half copy is kept until it is edited or the region ends.
@@ -70,7 +75,7 @@ def cast_inputs(key: Any, cast: Cast, arrays: list, edges: list) -> list:
     if here is None:
         return arrays
     if here.moved:
-        cast = here.moved.get(key, cast)
+        cast = here.moved.get(function, cast)
     if cast is Cast.HALF:
         return [_half(a, edge, here) if _concerns(a, here) else a for a, edge in zip(arrays, edges)]
     if cast is Cast.FULL:
@@ -80,15 +85,14 @@ def cast_inputs(key: Any, cast: Cast, arrays: list, edges: list) -> list:
     return arrays
 
 
-def dtype_for(key: Any, cast: Cast, tensors: list) -> Any:
-    """The dtype in which a function (known by `key`) of a class takes float32 and half tensors here; None for as they are."""
+def dtype_for(function: Callable, cast: Cast, arrays: list) -> Any:
+    """The dtype in which a composed function of a class takes float32 and half arrays here; None for as they are."""
     here = region()
-    touched = [t.array for t in tensors if here is not None and _concerns(t.array, here)]
-    if here is None or not touched:
+    if here is None:
         return None
-    cast = here.moved.get(key, cast)
+    cast = here.moved.get(function, cast)
     if cast is Cast.WIDEST:
-        return dtypes.float32 if len({a.dtype.name for a in touched}) > 1 else None
+        return dtypes.float32 if len({a.dtype for a in arrays if _concerns(a, here)}) > 1 else None
     return {Cast.HALF: here.dtype, Cast.FULL: dtypes.float32}.get(cast)
 
 
@@ -99,7 +103,10 @@ def touches(a: Any) -> bool:
 
 
 def _concerns(a: Any, here: Region) -> bool:
-    return hasattr(a, "dtype") and a.dtype.name in _TOUCHED and here.device_type in (None, backend_of(a).device_type)
+    dtype = getattr(a, "dtype", None)
+    if dtype is None or (dtype != dtypes.float32 and dtype not in dtypes.HALF):
+        return False  # float64 is kept
+    return here.device_type is None or here.device_type == backend_of(a).device_type
 
 
 def _half(a: Any, edge: Any, here: Region) -> Any:
@@ -113,18 +120,26 @@ def _half(a: Any, edge: Any, here: Region) -> Any:
     if held is not None and held[0] is a and held[1] == stamp and held[2].dtype == here.dtype:
         return held[2]
     half = xp.asarray(a, here.dtype)
-    if held is None:
+    if held is None and _state.depth:
         _state.leaves.append(edge)
+    elif held is None:
+        _kept.add(edge)  # no region whose end would free the copy: it goes with the leaf
     edge.half = (a, stamp, half)
     return half
 
 
 def _widest(arrays: list, here: Region) -> list:
     """Half and float32 arrays together become float32, also where one is 0-d."""
-    names = {a.dtype.name for a in arrays if _concerns(a, here) and a.ndim}
-    if len(names) < 2:
+    found = {a.dtype for a in arrays if _concerns(a, here) and a.ndim}
+    if len(found) < 2:
         return arrays
     return [backend_of(a).widen(a) if _concerns(a, here) and a.ndim else a for a in arrays]
+
+
+def _forget_halves() -> None:
+    for leaf in _state.leaves:
+        leaf.half = None
+    _state.leaves.clear()
 
 
 def _has_cuda() -> bool:
@@ -134,7 +149,7 @@ def _has_cuda() -> bool:
         return False
 
 
-class autocast:
+class autocast(_Switch):
     """Run ops in half precision where that is safe, inside a `with` block or a decorated function.
 
     Matrix products, convolutions, recurrent cells and attention run in `dtype`; exponentials, sums, norms and losses in
@@ -172,7 +187,8 @@ class autocast:
         self._saved = threading.local()
 
     def __enter__(self) -> autocast:
-        in_use.add("region")
+        if self.enabled:
+            in_use.add("region")
         stack = self._saved.__dict__.setdefault("stack", [])
         stack.append((_state.region, _state.inherited))
         moved = _state.moved
@@ -185,25 +201,40 @@ class autocast:
         _state.region, _state.inherited = self._saved.stack.pop()
         _state.depth -= 1
         if _state.depth == 0:
-            for leaf in _state.leaves:
-                leaf.half = None
-            _state.leaves.clear()
-
-    def __call__(self, function: Callable) -> Callable:
-        if inspect.isgeneratorfunction(function):
-            raise TypeError(f"autocast cannot decorate {function.__name__}, a generator function; use a with block inside it")
-
-        @functools.wraps(function)
-        def wrapped(*args: Any, **kwargs: Any) -> Any:
-            with self:
-                return function(*args, **kwargs)
-
-        return wrapped
+            _forget_halves()
 
 
-def off() -> autocast:
-    """A region in which autocast is off."""
-    return autocast(enabled=False)
+off = autocast(enabled=False)
+
+
+def unaffected(function: Callable) -> Callable:
+    """The function, which runs inside a region as it does outside: in-place forms, and pullbacks on tensors."""
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if not in_use or region() is None:
+            return function(*args, **kwargs)
+        with off:
+            return function(*args, **kwargs)
+
+    return wrapper
+
+
+def snapshot() -> tuple:
+    """This thread's region, and what `lists` has moved in it; see within."""
+    return region(), _state.moved
+
+
+@contextmanager
+def within(taken: tuple) -> Iterator[None]:
+    """Inside the block autocast is as it was when the snapshot was taken: what runs again is cast as it was at first."""
+    moved = _state.moved
+    with off:
+        _state.region, _state.moved = taken
+        try:
+            yield
+        finally:
+            _state.moved = moved
 
 
 class lists:
@@ -215,33 +246,33 @@ class lists:
         add_widest, add_keep: functions for the other two classes.
 
     Raises:
-        TypeError: for what is no function of minidl that has a class.
+        TypeError: for what is no function of minidl with a class of its own: of some, only the ops that they call have one.
     """
 
     def __init__(self, add_half: Iterable[Callable] = (), add_full: Iterable[Callable] = (),
                  add_widest: Iterable[Callable] = (), add_keep: Iterable[Callable] = ()):
-        self._moved = {key_of(function): cast
+        self._moved = {body_of(function): cast
                        for cast, functions in ((Cast.HALF, add_half), (Cast.FULL, add_full), (Cast.WIDEST, add_widest),
                                                (Cast.KEEP, add_keep)) for function in functions}
         self._saved = threading.local()
 
     def __enter__(self) -> lists:
-        self._saved.__dict__.setdefault("stack", []).append((_state.moved, _state.region))
+        self._saved.__dict__.setdefault("stack", []).append((_state.moved, _state.region, _state.inherited))
         _state.moved = {**_state.moved, **self._moved}
         here = region()
-        if here is not None and not _state.inherited:
-            _state.region = Region(here.dtype, here.device_type, here.cached, _state.moved)
+        if here is not None:
+            _state.region, _state.inherited = Region(here.dtype, here.device_type, here.cached, _state.moved), False
         return self
 
     def __exit__(self, *exc: Any) -> None:
-        _state.moved, _state.region = self._saved.stack.pop()
+        _state.moved, _state.region, _state.inherited = self._saved.stack.pop()
 
 
-def key_of(function: Callable) -> Any:
-    """By what `lists` knows a function: the record of its op, or the body of a composed one."""
-    while function is not None:
-        for name in ("op", "composed"):
-            if hasattr(function, name):
-                return getattr(function, name)
-        function = getattr(function, "__wrapped__", None)  # type: ignore[assignment]
-    raise TypeError("amp.lists expected functions of minidl that have an autocast class, got one without")
+def body_of(function: Callable) -> Callable:
+    """By what `lists` knows a function: the body of its op, or of the composition that has a class."""
+    if hasattr(function, "body"):
+        return function.body
+    if hasattr(function, "op"):
+        return function.op.function
+    raise TypeError(f"amp.lists expected functions of minidl that have an autocast class, got {function!r}, which has none of "
+                    f"its own; name the functions that it calls")

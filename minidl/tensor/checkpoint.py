@@ -15,7 +15,7 @@ from ..autograd import edits
 from ..autograd.closures import holds
 from ..autograd.graph import Node
 from ..autograd.mode import enable_grad, state, watch_nodes
-from . import random
+from . import autocast, random
 from .tensor import Tensor
 
 
@@ -23,8 +23,8 @@ def checkpoint(function: Callable, *args: Any, use_reentrant: bool | None = None
                **kwargs: Any) -> Any:
     """`function(*args, **kwargs)`, which keeps only its inputs and is run again when backward needs what is inside.
 
-    The second run sees the random state of the first and leaves the current one alone, so dropout agrees and no
-    default generator advances twice; running statistics move in the first run only.
+    The second run sees the random state and the autocast region of the first and leaves the current ones alone, so dropout
+    and dtypes agree and no default generator advances twice; running statistics move in the first run only.
 
     Args:
         function: any function of tensors and other values that does the same when it is called again.
@@ -68,6 +68,7 @@ class _Recompute:
 
     def __init__(self, function: Callable, args: tuple, kwargs: dict, rng: Any, nodes: list[Node]):
         self.function, self.args, self.kwargs, self.rng, self.nodes = function, args, kwargs, rng, nodes
+        self.autocast = autocast.snapshot()
         self.stamp = edits.tick()
 
     def __call__(self) -> None:
@@ -91,7 +92,7 @@ class _Recompute:
         try:
             if self.rng is not None:
                 generator.set_state(self.rng)
-            with enable_grad(), _recorded() as again:
+            with autocast.within(self.autocast), enable_grad(), _recorded() as again:
                 self.function(*self.args, **self.kwargs)
         finally:
             state.recomputing = recomputing

@@ -15,7 +15,7 @@ from ..autograd import edits
 from ..autograd.graph import Leaf, Node
 from ..autograd.mode import state
 from ..autograd.op import Cast, Op, Promote
-from . import dtypes
+from . import autocast, dtypes
 from .backend import backend_of
 from .tensor import Tensor, make_tensor
 
@@ -23,7 +23,9 @@ history_written = False  # some tensor's history has changed by a write, so that
 
 
 def in_place(function: Callable) -> Callable:
-    """The in-place form of a function whose value has the shape of its first argument: `exp` gives `exp_`."""
+    """The in-place form of a function whose value has the shape of its first argument: `exp` gives `exp_`. Autocast leaves it
+    alone, as the tensor's dtype is given."""
+    compute = autocast.unaffected(function)
 
     @functools.wraps(function)
     def method(self, *args, **kwargs):
@@ -32,7 +34,7 @@ def in_place(function: Callable) -> Callable:
             refresh_views((self, *args))
         recording = state.grad and (self.node is not None or _any_tracked(args, kwargs))
         old = make_tensor(self.array.copy(), self.node) if recording else self
-        return overwrite(self, function(old, *args, **kwargs), method.__name__)
+        return overwrite(self, compute(old, *args, **kwargs), method.__name__)
 
     return _documented(method, function)
 

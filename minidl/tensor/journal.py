@@ -1,7 +1,7 @@
 """A journal of running statistics, so that a step which a loss scaler skips does not move them.
 
-A kernel that is about to move statistics in place calls `note`; a scaler rolls back or commits at the end of its
-iteration. Without a scaler in this thread nothing is kept.
+A kernel that is about to move statistics in place calls `note`. A step that is taken commits, one that is skipped rolls
+back what its thread has moved since the last commit. While no scaler lives nothing is kept.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from ..autograd import edits
 
 class _Journal(threading.local):
     def __init__(self) -> None:
-        self.owners: weakref.WeakSet = weakref.WeakSet()
         self.before: dict[int, tuple] = {}  # id of the array -> (array, copy of what it was at the last commit)
 
 
 _journal = _Journal()
+_owners: weakref.WeakSet = weakref.WeakSet()  # of all threads: a scaler may be made in another one than it is used in
 
 
 def open_for(owner: Any) -> None:
     """Keep what statistics were, as long as the owner lives."""
-    _journal.owners.add(owner)
+    _owners.add(owner)
 
 
 def note(array: Any) -> None:
     """Statistics in this array are about to be moved in place."""
-    if _journal.owners and id(array) not in _journal.before:
+    if _owners and id(array) not in _journal.before:
         _journal.before[id(array)] = (array, array.copy())
 
 
@@ -38,6 +38,7 @@ def roll_back() -> None:
     for array, before in _journal.before.values():
         array[...] = before
         edits.record_edit(array)
+    _journal.before.clear()
 
 
 def commit() -> None:

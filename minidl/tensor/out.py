@@ -11,7 +11,7 @@ import numpy as np
 
 from ..autograd import edits
 from ..autograd.mode import state
-from . import dtypes
+from . import autocast, dtypes
 from .checked import explained
 from .tensor import Tensor
 
@@ -55,7 +55,8 @@ def with_out(function: Callable) -> Callable:
                 raise explained(error, function, args, kwargs) from None
         before, state.grad = state.grad, False
         try:
-            result = function(*args, **kwargs)
+            with autocast.off:
+                result = function(*args, **kwargs)
         except AttributeError as error:
             raise explained(error, function, args, kwargs) from None
         finally:

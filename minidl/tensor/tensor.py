@@ -138,7 +138,8 @@ class Tensor:
 
     @property
     def grad(self) -> Any:
-        """The accumulated gradient, a tensor of this one's shape and dtype, or None."""
+        """The accumulated gradient, a tensor of this one's shape and dtype, or None. That of a half tensor may be float32, as
+        after unscaling."""
         if type(self.node) is Leaf:
             return self.node.grad
         return self.__dict__.get("_retained_grad")
@@ -150,7 +151,7 @@ class Tensor:
                 raise TypeError(f"Tensor.grad expected a Tensor or None, got {type(value).__name__}")
             if value.shape != self.shape:
                 raise RuntimeError(f"Tensor.grad expected shape {self.shape}, got {value.shape}")
-            if value.dtype != self.dtype:
+            if value.dtype != self.dtype and not (self.dtype in dtypes.HALF and value.dtype == dtypes.float32):
                 raise RuntimeError(f"Tensor.grad expected dtype {dtypes.dtype_name(self.dtype)}, got "
                                    f"{dtypes.dtype_name(value.dtype)}")
             if value.device != self.device:

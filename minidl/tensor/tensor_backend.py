@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .autocast import unaffected
 from .backend import Backend
 from .ops import MODULES
 from .tensor import Tensor
@@ -21,7 +22,7 @@ class TensorBackend(Backend):
     def __init__(self) -> None:
         for module in MODULES:
             for name, function in module.ON_TENSORS.items():
-                setattr(self, name, function)
+                setattr(self, name, unaffected(function))  # autocast has chosen the dtypes in forward
 
     def widen(self, array: Any) -> Any:
         return array  # the engine has widened what comes in

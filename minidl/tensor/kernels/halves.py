@@ -70,11 +70,10 @@ def _narrow_block(out: Any, x: Any) -> None:
     np.maximum(y, size, out=y)
     if largest >= _ROUNDS_TO_INFINITY:
         np.minimum(y, _INFINITY, out=y)
-    result = out.view(np.uint16)
-    result[...] = y
-    np.right_shift(bits, 16, out=y)
-    y &= 0x8000
-    np.bitwise_or(result, y, out=result, casting="unsafe")
+    sign = np.right_shift(bits, 16, out=size)
+    sign &= 0x8000
+    y |= sign
+    out.view(np.uint16)[...] = y
 
 
 def _blocks(a: Any, b: Any) -> Any:

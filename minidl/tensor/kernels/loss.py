@@ -29,7 +29,8 @@ class LossKernels:
         """
         rows = self.arange(x.shape[0])
         top = x[rows, x.argmax(1)][:, None]  # faster than NumPy's maximum of rows
-        total = self.module.add.reduce(self.exp(x - top), axis=1, keepdims=True)
+        shifted = x - top
+        total = self.module.add.reduce(self.exp(shifted, out=shifted), axis=1, keepdims=True)
         lse = self.log(total)
         lse += top
         losses = lse[:, 0] - x[rows, target]
@@ -39,7 +40,8 @@ class LossKernels:
 
     def cross_entropy_gradient(self, r: Any, x: Any, lse: Any, target: Any) -> Any:
         """(softmax(x) - one_hot(target)) * r, from the rows' logsumexp; r is (N,) or 0-d."""
-        p = self.exp(x - lse)
+        p = x - lse
+        self.exp(p, out=p)
         p[self.arange(x.shape[0]), target] -= 1
         p *= r[:, None] if r.ndim else r
         return p

@@ -57,10 +57,10 @@ class ScatterKernels(StridedKernels):
         return hasattr(entry, "dtype")
 
     def out_of_range(self, index: Any, low: int, high: int) -> int | None:
-        """The first number of `index` (int64) that does not lie in [low, high), or None."""
+        """The first number of `index` that does not lie in [low, high), or None; costs one pass over int64."""
         if index.size == 0:
             return None
-        if low == 0 and index.view(np.uint64).max() < high:  # as unsigned numbers the negative ones are large
+        if low == 0 and index.dtype == np.int64 and index.view(np.uint64).max() < high:  # unsigned, negative ones are large
             return None
         outside = index[(index < low) | (index >= high)]
         return int(outside[0]) if outside.size else None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..dtypes import float32
+from .reduction import narrowed
 
 _FEW = 2048  # elements, from which on select is faster than where
 _BITS = {1: "i1", 2: "i2", 4: "i4", 8: "i8"}
@@ -74,6 +76,7 @@ class SpecialKernels:
     negative: Any
     sqrt: Any
     trunc: Any
+    widen: Any
     where: Any
 
     def select(self, condition: Any, a: Any, b: Any) -> Any:
@@ -100,6 +103,19 @@ class SpecialKernels:
             return (array.view(bits) & (mask if array is a else ~mask)).view(dtype)
         a, b = a.view(bits), b.view(bits)
         return (((a ^ b) & mask) ^ b).view(dtype)
+
+    def by_blocks(self, formula: Callable, *arrays: Any) -> Any:
+        """formula(backend, *arrays) of arrays of one shape, which it combines element by element; of halves it is computed in
+        float32. A CPU does so a block at a time."""
+        return narrowed(formula(self, *map(self.widen, arrays)), arrays[0].dtype)
+
+    def relu(self, x: Any) -> Any:
+        """max(x, 0)."""
+        return self.maximum(x, 0)
+
+    def relu_gradient(self, g: Any, y: Any) -> Any:
+        """g where relu gave y > 0, else 0."""
+        return g * (y > 0)
 
     def softplus(self, x: Any) -> Any:
         """log(1 + exp(x)), which neither overflows nor loses small values; many times faster than logaddexp(x, 0)."""

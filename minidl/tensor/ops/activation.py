@@ -9,12 +9,12 @@ import math
 
 from ...autograd.op import Cast
 from .. import dtypes
-from ..apply import op
+from ..apply import composed, listed_as, op
 from ..dims import one_dim
 from ..inplace import in_place
 from ..random import default_generator
 from .pointwise import real, sigmoid
-from .shape import reshape
+from .shape import cast_to, reshape
 from .splitting import chunk
 from .trigonometry import tanh
 
@@ -32,8 +32,8 @@ _SELU_SCALE = 1.0507009873554804934193349852946
 
 @op(Cast.KEEP)
 def _relu(xp, x):
-    y = xp.maximum(x, 0)
-    return y, lambda g: g * (y > 0)
+    y = xp.relu(x)
+    return y, lambda g: xp.relu_gradient(g, y)
 
 
 @op(Cast.KEEP)
@@ -100,46 +100,53 @@ def _elu(xp, x, *, alpha, scale, input_scale):
     return y, gradient
 
 
-@smooth
+@op(Cast.KEEP)
 def _gelu(xp, x):
-    y = x * 0.5 * (1 + xp.erf(x * math.sqrt(0.5)))
+    def value(xp, x):
+        return x * 0.5 * (1 + xp.erf(x * math.sqrt(0.5)))
 
-    def gradient(g):
+    def gradient(xp, g, x):
         density = xp.exp(x * x * -0.5) * (1 / math.sqrt(2 * math.pi))
         return g * (0.5 * (1 + xp.erf(x * math.sqrt(0.5))) + x * density)
 
-    return y, gradient
+    return xp.by_blocks(value, x), lambda g: xp.by_blocks(gradient, g, x)
 
 
-@smooth
+@op(Cast.KEEP)
 def _gelu_tanh(xp, x):
-    def angle():
-        return (x + x * x * x * 0.044715) * math.sqrt(2 / math.pi)
+    def value(xp, x):
+        return x * 0.5 * (1 + xp.tanh((x + x * x * x * 0.044715) * math.sqrt(2 / math.pi)))
 
-    def gradient(g):
-        t = xp.tanh(angle())
+    def gradient(xp, g, x):
+        t = xp.tanh((x + x * x * x * 0.044715) * math.sqrt(2 / math.pi))
         slope = (1 + x * x * (3 * 0.044715)) * math.sqrt(2 / math.pi)
         return g * 0.5 * (1 + t + x * (1 - t * t) * slope)
 
-    return x * 0.5 * (1 + xp.tanh(angle())), gradient
+    return xp.by_blocks(value, x), lambda g: xp.by_blocks(gradient, g, x)
 
 
-@smooth
+@op(Cast.KEEP)
 def _silu(xp, x):
-    def gradient(g):
+    def value(xp, x):
+        return x * xp.sigmoid(x)
+
+    def gradient(xp, g, x):
         s = xp.sigmoid(x)
         return g * (s * (1 + x * (1 - s)))
 
-    return x * xp.sigmoid(x), gradient
+    return xp.by_blocks(value, x), lambda g: xp.by_blocks(gradient, g, x)
 
 
-@smooth
+@op(Cast.KEEP)
 def _mish(xp, x):
-    def gradient(g):
+    def value(xp, x):
+        return x * xp.tanh(xp.softplus(x))
+
+    def gradient(xp, g, x):
         t = xp.tanh(xp.softplus(x))
         return g * (t + x * (1 - t * t) * xp.sigmoid(x))
 
-    return x * xp.tanh(xp.softplus(x)), gradient
+    return xp.by_blocks(value, x), lambda g: xp.by_blocks(gradient, g, x)
 
 
 @op(Cast.FULL)
@@ -182,6 +189,7 @@ def _gate(xp, a, b):
 
 # The public functions
 
+@listed_as(_relu)
 def relu(input, inplace=False):
     """max(input, 0); the gradient at 0 is 0."""
     if inplace:
@@ -224,6 +232,7 @@ def rrelu(input, lower=1 / 8, upper=1 / 3, training=False, inplace=False, *, gen
     return _run(_scaled_below_zero, input, inplace, input.backend.asarray(noise * (upper - lower) + lower))
 
 
+@composed(Cast.HALF)
 def prelu(input, weight):
     """The input where it is positive, else weight * input.
 
@@ -263,6 +272,7 @@ def celu(input, alpha=1.0, inplace=False):
     return _run(_elu, _floating("celu", input), inplace, alpha=alpha, scale=1.0, input_scale=1 / alpha)
 
 
+@composed(Cast.KEEP)
 def gelu(input, approximate="none"):
     """input times the probability that a standard normal number is smaller.
 
@@ -308,6 +318,7 @@ def softshrink(input, lambd=0.5):
     return _softshrink(_floating("softshrink", input), lambd=lambd)
 
 
+@listed_as(_softplus)
 def softplus(input, beta=1.0, threshold=20.0):
     """log(1 + exp(beta * input)) / beta, and the input itself where beta * input > threshold."""
     return _softplus(_floating("softplus", input), beta=beta, threshold=threshold)
@@ -377,10 +388,18 @@ relu_, leaky_relu_, elu_, selu_, celu_, hardtanh_, threshold_, rrelu_ = [
     in_place(function) for function in (relu, leaky_relu, elu, selu, celu, hardtanh, threshold, rrelu)]
 
 
+# On tensors
+
+
 def _softplus_of(x):
     return -_logsigmoid(-x)
 
 
+def _in_float32(formula, *tensors):
+    y = formula(tensors[0].xp, *[cast_to(t, dtypes.accumulation_dtype(t.dtype)) for t in tensors])
+    return cast_to(y, tensors[0].dtype)
+
+
 METHODS = (hardshrink, prelu, relu)
 IN_PLACE = (relu,)
-ON_TENSORS = {"softplus": _softplus_of}
+ON_TENSORS = {"softplus": _softplus_of, "by_blocks": _in_float32}

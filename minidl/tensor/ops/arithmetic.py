@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...autograd.op import Cast, Promote
 from .. import dtypes
-from ..apply import op
+from ..apply import composed, listed_as, op
 from ..creation import ones_like, zeros_like
 from ..tensor import Tensor
 from .binary import INTEGERS, binary, is_number, operand, raw
@@ -43,6 +43,7 @@ def divide_number(xp, a, b):
     return y, (None, lambda g: -g * y / b)
 
 
+@listed_as(_add)
 def add(input, other, *, alpha=1):
     """input + alpha * other, element-wise; the sum of two bools is `or`."""
     return _add(input, other if alpha.__class__ is int and alpha == 1 else _scaled("add", input, other, alpha))
@@ -65,6 +66,7 @@ def _is_bool(value):
     return value.__class__ is bool or getattr(value, "dtype", None) == dtypes.bool_
 
 
+@listed_as(_sub)
 def sub(input, other, *, alpha=1):
     """input - alpha * other, element-wise.
 
@@ -174,6 +176,7 @@ def _fmod(xp, a, b):
     return xp.fmod(a, b), (lambda g: g, lambda g: -g * xp.trunc(a / b))
 
 
+@listed_as(_divide)
 def div(input, other, *, rounding_mode=None):
     """input / other, element-wise; integers give the default floating dtype.
 
@@ -285,6 +288,7 @@ def _lerp(xp, input, end, weight):
     return y, (lambda g: g * (1 - weight), lambda g: g * weight, lambda g: g * (end - input))
 
 
+@composed(Cast.WIDEST)
 def lerp(input, end, weight):
     """input + weight * (end - input), element-wise; weight is a number or a tensor.
 

@@ -6,7 +6,7 @@ import math
 
 from ...autograd.op import Cast, Promote
 from .. import dtypes
-from ..apply import op
+from ..apply import composed, op
 from ..random import default_generator
 from .linalg import broadcasts, matmul
 from .reduction import sum as sum_of
@@ -30,6 +30,7 @@ def _attention(xp, query, key, value, bias, *, mask, kept, factor, causal, scale
     return out, gradients
 
 
+@composed(Cast.HALF)
 def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None,
                                  enable_gqa=False, *, generator=None):
     """softmax(query @ key^T * scale + mask) @ value; zeros, with gradient 0, for queries that see no key.

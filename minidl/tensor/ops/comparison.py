@@ -6,7 +6,7 @@ import math
 
 from ...autograd.op import Cast, Promote
 from .. import dtypes
-from ..apply import op
+from ..apply import composed, op
 from ..tensor import make_tensor
 from .binary import binary, operand, raw
 from .shape import cast_to
@@ -255,6 +255,7 @@ def _heaviside(xp, input, values):
     return xp.select(input == 0, values, (input > 0) * xp.ones_like(values)), None
 
 
+@composed(Cast.WIDEST)
 def heaviside(input, values):
     """0 where input is negative or nan, 1 where it is positive, values where it is 0."""
     if input.dtype != values.dtype:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ...autograd.op import Cast
 from .. import dtypes
-from ..apply import op
+from ..apply import composed, op
 from ..spatial import batched, lengths_per_axis, unbatched
 from .padding import pad
 from .shape import reshape
@@ -44,6 +44,7 @@ def _convolution_weight(xp, g, input, *, kernel, how):
         lambda h: xp.convolution_input(g, h, None, length, *how))
 
 
+@composed(Cast.HALF)
 def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Cross-correlation over one spatial axis.
 
@@ -56,6 +57,7 @@ def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     return _convolve("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
 
 
+@composed(Cast.HALF)
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Cross-correlation over two spatial axes; numbers stand for both axes. Arguments as for conv1d.
 
@@ -64,6 +66,7 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     return _convolve("conv2d", 2, input, weight, bias, stride, padding, dilation, groups)
 
 
+@composed(Cast.HALF)
 def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Cross-correlation over three spatial axes; numbers stand for all of them. Arguments as for conv1d.
 
@@ -72,6 +75,7 @@ def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     return _convolve("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
 
 
+@composed(Cast.HALF)
 def conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     """The gradient of conv1d for its input, as a layer: spreads each element over a window of the result.
 
@@ -85,6 +89,7 @@ def conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_paddi
     return _transpose("conv_transpose1d", 1, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
+@composed(Cast.HALF)
 def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     """The gradient of conv2d for its input, as a layer; arguments and lengths as for conv_transpose1d.
 
@@ -93,6 +98,7 @@ def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_paddi
     return _transpose("conv_transpose2d", 2, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
+@composed(Cast.HALF)
 def conv_transpose3d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     """The gradient of conv3d for its input, as a layer; arguments and lengths as for conv_transpose1d.
 

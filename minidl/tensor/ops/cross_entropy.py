@@ -6,7 +6,7 @@ import math
 
 from ...autograd.op import Cast, Promote
 from .. import dtypes
-from ..apply import op
+from ..apply import composed, op
 from . import comparison, gathering, reduction, softmax
 from .loss import check_reduction, constant, in_float32, reduced
 from .pointwise import exp, log
@@ -29,6 +29,7 @@ def _cross_entropy(xp, x, *, target, coefficient, factor, reduction):
     return losses if reduction == "none" else xp.sum(losses) * factor, gradient
 
 
+@composed(Cast.FULL)
 def cross_entropy(input, target, weight=None, ignore_index=-100, reduction="mean", label_smoothing=0.0):
     """Cross-entropy between softmax(input) and classes given by index or by probability.
 
@@ -46,6 +47,7 @@ def cross_entropy(input, target, weight=None, ignore_index=-100, reduction="mean
 
     Raises:
         IndexError: for a class index that is out of range.
+        RuntimeError: for shapes or dtypes that do not fit, or an ignore_index of probabilities.
     """
     check_reduction("cross_entropy", reduction)
     if not 0.0 <= label_smoothing <= 1.0:
@@ -55,6 +57,9 @@ def cross_entropy(input, target, weight=None, ignore_index=-100, reduction="mean
     classes = input.shape[1 if input.ndim > 1 else 0]
     _check_weight("cross_entropy", weight, classes)
     if input.shape == target.shape:
+        if ignore_index >= 0 and target.dtype in dtypes.FLOATING:
+            raise RuntimeError(f"cross_entropy expected no ignore_index with class probabilities, got {ignore_index}; "
+                               f"set weight to 0 for classes that shall not count")
         return _of_probabilities(input, target, weight, reduction, label_smoothing)
     _check_target("cross_entropy", input, target)
     if label_smoothing:
@@ -70,6 +75,7 @@ def cross_entropy(input, target, weight=None, ignore_index=-100, reduction="mean
     return reshape(losses, target.shape) if reduction == "none" else losses
 
 
+@composed(Cast.FULL)
 def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
     """Negative log-likelihood: -input[target], for log-probabilities and class indices.
 
@@ -83,7 +89,8 @@ def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
     dtype, rows = in_float32(_classes_last(input))
     index, coefficient, total = _classes(
         "nll_loss", rows.backend, target.array, rows.shape[1], weight, ignore_index, rows.dtype)
-    losses = -reshape(gathering.gather(rows, 1, constant(index.reshape(-1, 1), rows)), target.shape)
+    column = constant(rows.backend.asarray(index.reshape(-1, 1), dtypes.int64), rows)
+    losses = -reshape(gathering.gather(rows, 1, column), target.shape)
     return _weighted(losses, coefficient, total, reduction, dtype)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from ...autograd.backward import grad
 from ...autograd.op import Cast, Promote
 from .. import dtypes
-from ..apply import op
+from ..apply import composed, op
 from ..kernels.loss import NEVER
 from ..tensor import Tensor
 from . import comparison, gathering, joining, pointwise, reduction, shape
@@ -26,6 +26,7 @@ def _ctc_loss(xp, x, *, labels, skip, input_lengths, target_lengths, zero_infini
     return value, gradient
 
 
+@composed(Cast.FULL)
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
     """-log of the probability that the frames spell the targets, repeated classes merged and blanks dropped.
 

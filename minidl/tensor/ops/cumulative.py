@@ -10,7 +10,7 @@ import math
 
 from ...autograd.op import Cast, Promote
 from .. import dtypes
-from ..apply import op
+from ..apply import composed, op
 from ..dims import one_dim
 from ..tensor import make_tensor
 from . import extrema
@@ -74,16 +74,19 @@ def _along(function, name, input, dim, **attributes):
     return reshape(function(reshape(input, 1), axis=0, **attributes), ())
 
 
+@composed(Cast.FULL)
 def cumsum(input, dim, *, dtype=None):
     """Sums of the elements up to each place along an axis; integers and bool give int64 unless dtype says otherwise."""
     return _along(_running_sum, "cumsum", integers_as_int64(input, dtype), dim)
 
 
+@composed(Cast.FULL)
 def cumprod(input, dim, *, dtype=None):
     """Products of the elements up to each place along an axis; dtypes as in cumsum."""
     return _along(_running_product, "cumprod", integers_as_int64(input, dtype), dim)
 
 
+@composed(Cast.FULL)
 def logcumsumexp(input, dim):
     """log of the sum of exp of the elements up to each place along an axis; gradient 0 where it is -inf."""
     one_dim("logcumsumexp", dim, input.ndim)
@@ -151,6 +154,7 @@ def _differ(xp, a, b):
     return a != b, None
 
 
+@composed(Cast.FULL)
 def trapezoid(y, x=None, *, dx=None, dim=-1):
     """The integral of y along an axis by the trapezoidal rule.
 

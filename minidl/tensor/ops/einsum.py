@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import combinations
 
 from ...autograd.op import Cast, Promote
-from ..apply import op
+from ..apply import composed, op
 from ..tensor import Tensor
 from .diagonal import diagonal
 from .linalg import matmul
@@ -27,6 +27,7 @@ def _multiply(xp, a, b):
     return a * b, (lambda g: g * b, lambda g: g * a)
 
 
+@composed(Cast.HALF)
 def einsum(equation, *operands):
     """Sums of products of elements, written with a label for each axis: `einsum("bij,bjk->bik", x, y)`.
 

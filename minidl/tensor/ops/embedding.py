@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...autograd import edits
 from ...autograd.op import Cast
-from .. import dtypes
+from .. import autocast, dtypes
 from ..apply import op
 from ..tensor import Tensor, make_tensor
 from .arithmetic import mul
@@ -160,7 +160,8 @@ def _check_bags(input, offsets, mode, scale_grad_by_freq, sparse, per_sample_wei
     if per_sample_weights.shape != input.shape:
         raise ValueError(f"embedding_bag expected per_sample_weights of the input's shape {input.shape}, got "
                          f"{per_sample_weights.shape}")
-    if per_sample_weights.dtype != weight.dtype:
+    mixed = autocast.touches(weight.array) and autocast.touches(per_sample_weights.array)
+    if per_sample_weights.dtype != weight.dtype and not mixed:
         raise RuntimeError(f"embedding_bag expected per_sample_weights of dtype {dtypes.dtype_name(weight.dtype)}, as weight, "
                            f"got {dtypes.dtype_name(per_sample_weights.dtype)}")
 

@@ -9,7 +9,7 @@ import math
 
 from ...autograd.op import Cast, Promote
 from .. import dtypes
-from ..apply import op
+from ..apply import composed, op
 from ..dims import one_dim
 from ..tensor import Tensor, make_tensor
 from .arithmetic import _divide, floor_divide, mul
@@ -134,6 +134,7 @@ def _scatter(name, function, input, dim, index, src):
     return reshape(function(x, src, index=_grid(name, x, dim, places)), input.shape)
 
 
+@composed(Cast.WIDEST)
 def scatter(input, dim, index, src=None, value=None, *, reduce=None):
     """A copy of the tensor with values put at places along an axis: for dim 0, out[index[i][j]][j] = src[i][j].
 
@@ -155,6 +156,7 @@ def scatter(input, dim, index, src=None, value=None, *, reduce=None):
     return _scatter("scatter", functions[reduce], input, dim, index, value if src is None else src)
 
 
+@composed(Cast.WIDEST)
 def scatter_add(input, dim, index, src):
     """A copy of the tensor with values added at places along an axis: for dim 0, out[index[i][j]][j] += src[i][j].
 
@@ -163,6 +165,7 @@ def scatter_add(input, dim, index, src):
     return _scatter("scatter_add", _add_at, input, dim, index, src)
 
 
+@composed(Cast.WIDEST)
 def scatter_reduce(input, dim, index, src, reduce, *, include_self=True):
     """A copy of the tensor with values combined at places along an axis; arguments as in scatter.
 
@@ -249,6 +252,7 @@ def _indexed(function, input, source, axis, positions):
     return reshape(function(x, source, index=positions), input.shape)
 
 
+@composed(Cast.WIDEST)
 def index_add(input, dim, index, source, *, alpha=1):
     """A copy of the tensor with alpha times the slices of source added at places along an axis; repeated ones add up.
 
@@ -270,6 +274,7 @@ def index_add(input, dim, index, source, *, alpha=1):
     return _indexed(_add_at, input, source, axis, positions)
 
 
+@composed(Cast.WIDEST)
 def index_copy(input, dim, index, source):
     """A copy of the tensor with the slices of source at places along an axis; of repeated ones the last stays.
 
@@ -334,6 +339,7 @@ def _flat_places(name, flat, index):
     return wrapped(name, index.array, flat, 0, IndexError)
 
 
+@composed(Cast.WIDEST)
 def put(input, index, source, accumulate=False):
     """A copy of the tensor with the elements of source at places (int64) of the flattened tensor.
 

@@ -15,7 +15,7 @@ from ...autograd.graph import Node
 from ...autograd.mode import state
 from ...autograd.op import Cast, Promote
 from .. import dtypes, inplace
-from ..apply import op
+from ..apply import composed, op
 from ..convert import to_array
 from ..dims import one_dim
 from ..tensor import Tensor, make_tensor
@@ -305,6 +305,7 @@ getitem.__name__, setitem.__name__ = "__getitem__", "__setitem__"
 
 # Values placed in a copy
 
+@composed(Cast.WIDEST)
 def index_put(input, indices, values, accumulate=False):
     """A copy of the tensor with values at [indices].
 
@@ -351,6 +352,7 @@ def _embed(name, input, src, index):
     return _replace_at(input, src, index=index)
 
 
+@composed(Cast.WIDEST)
 def select_scatter(input, src, dim, index):
     """A copy of the tensor with src in place of the part at `index` along an axis, input.select(dim, index)."""
     dim, index = one_dim("select_scatter", dim, input.ndim), as_int(index)
@@ -361,6 +363,7 @@ def select_scatter(input, src, dim, index):
     return _embed("select_scatter", input, src, (slice(None),) * dim + (index, ...))
 
 
+@composed(Cast.WIDEST)
 def slice_scatter(input, src, dim=0, start=None, end=None, step=1):
     """A copy of the tensor with src in place of every step-th place from start to end along an axis."""
     dim = one_dim("slice_scatter", dim, input.ndim)
@@ -369,6 +372,7 @@ def slice_scatter(input, src, dim=0, start=None, end=None, step=1):
     return _embed("slice_scatter", input, src, (slice(None),) * dim + (slice(start, end, step), ...))
 
 
+@composed(Cast.WIDEST)
 def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
     """A copy of the tensor with src in place of input.diagonal(offset, dim1, dim2)."""
     axes = one_dim("diagonal_scatter", dim1, input.ndim), one_dim("diagonal_scatter", dim2, input.ndim)

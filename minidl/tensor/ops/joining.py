@@ -9,7 +9,7 @@ import numpy as np
 
 from ...autograd.op import Cast
 from .. import dtypes
-from ..apply import op
+from ..apply import composed, listed_as, op
 from ..convert import to_array
 from ..dims import one_dim
 from ..tensor import Tensor, make_tensor
@@ -75,6 +75,7 @@ def _sequence(name, tensors, error=RuntimeError):
     return tensors
 
 
+@listed_as(_cat)
 def cat(tensors, dim=0):
     """The tensors one after the other along an axis, in the dtype to which they promote; a copy.
 
@@ -108,6 +109,7 @@ def concatenate(tensors, dim=0, *, axis=None):
     return cat(tensors, dim if axis is None else axis)
 
 
+@listed_as(_stack)
 def stack(tensors, dim=0):
     """The tensors, all of one shape, along a new axis; a copy."""
     tensors = _sequence("stack", tensors)
@@ -140,6 +142,7 @@ def column_stack(tensors):
     return hstack([reshape(x, x.numel(), 1) if x.ndim < 2 else x for x in _sequence("column_stack", tensors)])
 
 
+@composed(Cast.WIDEST)
 def block_diag(*tensors):
     """A matrix with the tensors (matrices; vectors count as rows, 0-d ones as 1 x 1) along its diagonal, else 0."""
     if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):

@@ -8,7 +8,7 @@ from operator import index as as_int
 
 from ...autograd.op import Cast, Promote
 from .. import dtypes
-from ..apply import op
+from ..apply import composed, op
 from ..dims import one_dim
 from .arithmetic import mul
 from .diagonal import diagonal
@@ -107,12 +107,14 @@ def _expect(name, given, **axes):
                                f"{' and '.join(str(t.shape) for t in given)}")
 
 
+@composed(Cast.HALF)
 def mm(input, mat2):
     """Product of two matrices (n, m) and (m, p), without broadcasting."""
     _expect("mm", (input, mat2), input=2, mat2=2)
     return matmul(input, mat2)
 
 
+@composed(Cast.HALF)
 def bmm(input, mat2):
     """Products of matrices (b, n, m) and (b, m, p), without broadcasting."""
     _check_batches("bmm", input, mat2)
@@ -125,6 +127,7 @@ def _check_batches(name, batch1, batch2):
         raise RuntimeError(f"{name} expected batches of one length, got shapes {batch1.shape} and {batch2.shape}")
 
 
+@composed(Cast.HALF)
 def mv(input, vec):
     """Product of a matrix (n, m) and a vector (m,)."""
     if input.ndim == 0:
@@ -133,6 +136,7 @@ def mv(input, vec):
     return matmul(input, vec)
 
 
+@composed(Cast.WIDEST)
 def dot(input, tensor):
     """Sum of the products of two vectors' elements, 0-d.
 
@@ -145,6 +149,7 @@ def dot(input, tensor):
     return _dot(input, tensor)
 
 
+@composed(Cast.WIDEST)
 def vdot(input, other):
     """dot, which it equals for real numbers."""
     return dot(input, other)
@@ -194,6 +199,7 @@ def _weighted_sum(input, a, b, beta, alpha):
     return _plus_product(input, a, b, beta=beta, alpha=alpha)
 
 
+@composed(Cast.HALF)
 def addmm(input, mat1, mat2, *, beta=1, alpha=1):
     """beta * input + alpha * mat1 @ mat2; with beta=0 what input holds does not matter, be it nan.
 
@@ -203,12 +209,14 @@ def addmm(input, mat1, mat2, *, beta=1, alpha=1):
     return _weighted_sum(input, mat1, mat2, beta, alpha)
 
 
+@composed(Cast.HALF)
 def addmv(input, mat, vec, *, beta=1, alpha=1):
     """beta * input + alpha * mat @ vec for a matrix (n, m) and a vector (m,)."""
     _expect("addmv", (mat, vec), mat=2, vec=1)
     return _weighted_sum(input, mat, vec, beta, alpha)
 
 
+@composed(Cast.HALF)
 def addr(input, vec1, vec2, *, beta=1, alpha=1):
     """beta * input + alpha * outer(vec1, vec2); of bools, with `or` for + and `and` for *."""
     _expect("addr", (vec1, vec2), vec1=1, vec2=1)
@@ -220,12 +228,14 @@ def addr(input, vec1, vec2, *, beta=1, alpha=1):
     return _weighted_sum(input, unsqueeze(vec1, 1), unsqueeze(vec2, 0), beta, alpha)
 
 
+@composed(Cast.HALF)
 def baddbmm(input, batch1, batch2, *, beta=1, alpha=1):
     """beta * input + alpha * batch1 @ batch2 for batches (b, n, m) and (b, m, p)."""
     _check_batches("baddbmm", batch1, batch2)
     return _weighted_sum(input, batch1, batch2, beta, alpha)
 
 
+@composed(Cast.HALF)
 def addbmm(input, batch1, batch2, *, beta=1, alpha=1):
     """beta * input + alpha * the sum of the products of matrices in batches (b, n, m) and (b, m, p)."""
     _check_batches("addbmm", batch1, batch2)
@@ -238,6 +248,7 @@ def addbmm(input, batch1, batch2, *, beta=1, alpha=1):
 
 # Products of tensors
 
+@composed(Cast.WIDEST)
 def tensordot(a, b, dims=2):
     """Sums of products over pairs of axes; the other axes of a and then of b remain.
 
@@ -300,6 +311,7 @@ def _cross(xp, a, b, *, axis):
     return xp.cross(a, b, axis), (lambda g: xp.cross(b, g, axis), lambda g: xp.cross(g, a, axis))
 
 
+@composed(Cast.WIDEST)
 def linalg_cross(input, other, *, dim=-1):
     """Cross product of the vectors of length 3 along an axis, with broadcasting over the others; linalg.cross.
 
@@ -314,6 +326,7 @@ def linalg_cross(input, other, *, dim=-1):
     return _cross(input, other, axis=axis)
 
 
+@composed(Cast.WIDEST)
 def cross(input, other, dim=None):
     """Cross product of the vectors along an axis; without `dim` the first axis of length 3."""
     if dim is None:
@@ -323,6 +336,7 @@ def cross(input, other, dim=None):
     return linalg_cross(input, other, dim=dim)
 
 
+@composed(Cast.KEEP)
 def trace(input):
     """Sum of a matrix's diagonal; int64 for integers."""
     if input.ndim != 2:
@@ -369,6 +383,7 @@ def matrix_power(input, n):
     return out
 
 
+@composed(Cast.HALF)
 def chain_matmul(*matrices):
     """Product of matrices in the order that takes the fewest multiplications.
 

@@ -6,7 +6,7 @@ import math
 
 from ...autograd.op import Cast, Promote
 from .. import dtypes
-from ..apply import op
+from ..apply import composed, op
 from ..dims import some_dims
 from .extrema import amax, amin
 from .reduction import axes_of, kept_shape, refuse_integers, sum
@@ -91,6 +91,7 @@ def _diagonal_matrix(xp, x):
 
 # Norms of vectors
 
+@composed(Cast.FULL)
 def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None):
     """The norm of the elements over an axis, several, or all, as of one vector. Where it is 0, so is its gradient.
 
@@ -136,6 +137,7 @@ def _floating(name, x, dtype):
 
 # Norms of matrices
 
+@composed(Cast.FULL)
 def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None):
     """The norm of the matrices in two axes.
 
@@ -181,6 +183,7 @@ def singular_values(x):
     return _svd(x)[1]
 
 
+@composed(Cast.FULL)
 def norm(A, ord=None, dim=None, keepdim=False, *, dtype=None):
     """The norm of vectors or matrices, as numpy.linalg.norm.
 

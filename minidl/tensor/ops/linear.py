@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ...autograd.op import Cast
-from ..apply import op
+from ..apply import composed, op
 from .arithmetic import add
 from .linalg import _contract, broadcasts, product
 from .shape import permute, reshape
@@ -48,6 +48,7 @@ def linear(xp, input, weight, bias=None):
     return xp.linear(input, weight, bias), (lambda g: xp.matmul(g, weight), weight_gradient, bias_gradient)
 
 
+@composed(Cast.WIDEST)
 def bilinear(input1, input2, weight, bias=None):
     """input1 @ weight[k] @ input2 + bias[k] for each output feature k.
 

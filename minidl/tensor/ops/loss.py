@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import warnings
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from ...autograd.op import Cast
 from .. import dtypes
-from ..apply import op
+from ..apply import composed, op
 from ..tensor import make_tensor
 from . import activation, comparison, pointwise, reduction
 from .pointwise import exp, log
@@ -22,17 +21,11 @@ __all__ = [
 ]
 
 
-@op(Cast.FULL, wide=False)
-def _enter(xp, x):
-    """x in the dtype that an op of the class FULL sees: autocast makes float32 of halves."""
-    return x, lambda g: g
-
-
 def in_float32(*tensors):
-    """The dtype of a loss of these tensors, then the tensors themselves, with float32 in place of halves."""
-    entered = [t if t is None else _enter(t) for t in tensors]
-    dtype = functools.reduce(dtypes.promote_types, [t.dtype for t in entered if t is not None])
-    return dtype, *[t if t is None else cast_to(t, dtypes.accumulation_dtype(t.dtype)) for t in entered]
+    """The dtype of a loss of these tensors, then the tensors themselves in that dtype, with float32 in place of halves."""
+    dtype = dtypes.result_type_of([t for t in tensors if t is not None])
+    dtype = dtype if dtype in dtypes.FLOATING else dtypes.get_default_dtype()
+    return dtype, *[t if t is None else cast_to(t, dtypes.accumulation_dtype(dtype)) for t in tensors]
 
 
 def constant(array, like):
@@ -113,6 +106,7 @@ def _at_least(xp, x, *, low):
     return xp.maximum(x, low), lambda g: g
 
 
+@composed(Cast.FULL)
 def mse_loss(input, target, reduction="mean", weight=None):
     """The squared error (input - target)^2.
 
@@ -129,6 +123,7 @@ def mse_loss(input, target, reduction="mean", weight=None):
     return _weighted_mean(_squared_error(input, target, reduction="none") * weight, weight, reduction, dtype)
 
 
+@composed(Cast.FULL)
 def l1_loss(input, target, reduction="mean", weight=None):
     """The absolute error |input - target|; arguments as in mse_loss."""
     input, target = _prepare("l1_loss", input, target, reduction, weight)
@@ -138,6 +133,7 @@ def l1_loss(input, target, reduction="mean", weight=None):
     return _weighted_mean(_absolute_error(input, target, reduction="none") * weight, weight, reduction, dtype)
 
 
+@composed(Cast.FULL)
 def smooth_l1_loss(input, target, reduction="mean", beta=1.0):
     """0.5 d^2 / beta where |d| < beta, else |d| - 0.5 beta, with d = input - target."""
     input, target = _prepare("smooth_l1_loss", input, target, reduction, None)
@@ -148,6 +144,7 @@ def smooth_l1_loss(input, target, reduction="mean", beta=1.0):
     return _huber(input, target, delta=beta, scale=1 / beta, reduction=reduction)
 
 
+@composed(Cast.FULL)
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     """0.5 d^2 where |d| < delta, else delta (|d| - 0.5 delta), with d = input - target.
 
@@ -163,6 +160,7 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     return reduced(_huber(input, target, delta=delta, scale=1, reduction="none") * weight, reduction, dtype)
 
 
+@composed(Cast.FULL)
 def kl_div(input, target, reduction="mean", log_target=False):
     """Kullback-Leibler divergence target * (log(target) - input), where input holds log-probabilities.
 
@@ -180,6 +178,7 @@ def kl_div(input, target, reduction="mean", log_target=False):
     return reduced(losses, reduction, dtype)
 
 
+@composed(Cast.FULL)
 def binary_cross_entropy(input, target, weight=None, reduction="mean"):
     """-(target log(input) + (1 - target) log(1 - input)), for probabilities; the logarithms are clamped at -100.
 
@@ -201,6 +200,7 @@ def binary_cross_entropy(input, target, weight=None, reduction="mean"):
     return reduced(losses if weight is None else losses * weight, reduction, dtype)
 
 
+@composed(Cast.FULL)
 def binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean", pos_weight=None):
     """binary_cross_entropy of sigmoid(input), in a form that cannot overflow.
 
@@ -218,6 +218,7 @@ def binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean
     return reduced(losses if weight is None else losses * weight, reduction, dtype)
 
 
+@composed(Cast.FULL)
 def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
     """Negative log-likelihood of target under normal distributions of mean `input` and variance `var`.
 
@@ -241,6 +242,7 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
     return reduced(losses, reduction, dtype)
 
 
+@composed(Cast.FULL)
 def poisson_nll_loss(input, target, log_input=True, full=False, eps=1e-8, reduction="mean"):
     """Negative log-likelihood of target under Poisson distributions of rate exp(input), or input.
 

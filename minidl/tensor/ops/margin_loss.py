@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from ...autograd.op import Cast
 from .. import dtypes
+from ..apply import composed
 from . import activation, comparison, gathering, pointwise, reduction, similarity
 from .loss import check_reduction, constant, in_float32, reduced
 from .shape import reshape
@@ -13,6 +15,7 @@ __all__ = [
 ]
 
 
+@composed(Cast.FULL)
 def cosine_embedding_loss(input1, input2, target, margin=0.0, reduction="mean"):
     """1 - cosine similarity where target is 1, max(0, similarity - margin) where it is -1.
 
@@ -30,6 +33,7 @@ def cosine_embedding_loss(input1, input2, target, margin=0.0, reduction="mean"):
                    + _where(target, target.array == -1, pointwise.clamp(cosine - margin, min=0), 0.0), reduction, dtype)
 
 
+@composed(Cast.FULL)
 def hinge_embedding_loss(input, target, margin=1.0, reduction="mean"):
     """input where target is 1, max(0, margin - input) where it is -1. Shapes: any that broadcast."""
     check_reduction("hinge_embedding_loss", reduction)
@@ -39,6 +43,7 @@ def hinge_embedding_loss(input, target, margin=1.0, reduction="mean"):
     return reduced(losses, reduction, dtype)
 
 
+@composed(Cast.FULL)
 def margin_ranking_loss(input1, input2, target, margin=0.0, reduction="mean"):
     """max(0, -target (input1 - input2) + margin): target 1 asks for a larger input1, -1 for a larger input2."""
     check_reduction("margin_ranking_loss", reduction)
@@ -49,6 +54,7 @@ def margin_ranking_loss(input1, input2, target, margin=0.0, reduction="mean"):
     return reduced(pointwise.clamp(-target * (input1 - input2) + margin, min=0), reduction, dtype)
 
 
+@composed(Cast.FULL)
 def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, reduction="mean"):
     """Sum over the wrong classes of max(0, margin - input[target] + input)^p, divided by the number of classes.
 
@@ -85,6 +91,7 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, reduction="me
     return _per_sample(_sum(losses, 1) / classes, input, reduction, dtype)
 
 
+@composed(Cast.FULL)
 def multilabel_margin_loss(input, target, reduction="mean"):
     """Sum over the target classes and the others of max(0, 1 - (input[target] - input[other])), over the classes.
 
@@ -107,18 +114,22 @@ def multilabel_margin_loss(input, target, reduction="mean"):
     return _per_sample(_sum(losses, (1, 2)) / max(classes, 1), input, reduction, dtype)
 
 
+@composed(Cast.FULL)
 def multilabel_soft_margin_loss(input, target, weight=None, reduction="mean"):
     """Binary cross-entropy of the logits of each class, averaged over the classes.
 
     Shapes: input and target (..., C), weight broadcasts against them.
     """
     check_reduction("multilabel_soft_margin_loss", reduction)
+    if not input.ndim:
+        raise IndexError("multilabel_soft_margin_loss expected input and target of shape (..., C), got a 0-d input")
     dtype, input, target, weight = in_float32(input, target, weight)
     losses = -(target * activation.logsigmoid(input) + (1 - target) * activation.logsigmoid(-input))
     losses = losses if weight is None else losses * weight
     return reduced(_sum(losses, -1) / input.shape[-1], reduction, dtype)
 
 
+@composed(Cast.FULL)
 def soft_margin_loss(input, target, reduction="mean"):
     """log(1 + exp(-target input)), with targets 1 and -1."""
     check_reduction("soft_margin_loss", reduction)
@@ -126,6 +137,7 @@ def soft_margin_loss(input, target, reduction="mean"):
     return reduced(-activation.logsigmoid(target * input), reduction, dtype)
 
 
+@composed(Cast.FULL)
 def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, reduction="mean"):
     """max(0, distance(anchor, positive) - distance(anchor, negative) + margin), with the p-norm of differences.
 
@@ -144,6 +156,7 @@ def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, s
     return reduced(_triplet(anchor, positive, negative, distance, margin, swap), reduction, dtype)
 
 
+@composed(Cast.FULL)
 def triplet_margin_with_distance_loss(anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False,
                                       reduction="mean"):
     """triplet_margin_loss with a distance of one's own.

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from ...autograd.op import Cast
+from ..apply import composed
 from . import arithmetic
 from .linalg_norm import matrix_norm, vector_norm
 
 __all__ = ["dist", "norm"]
 
 
+@composed(Cast.FULL)
 def norm(input, p="fro", dim=None, keepdim=False, dtype=None):
     """The p-norm of the elements over axes or all, as of one vector; "nuc": the sum of a matrix's singular values.
 
@@ -25,6 +28,7 @@ def norm(input, p="fro", dim=None, keepdim=False, dtype=None):
     return vector_norm(input, 2 if p is None or p == "fro" else p, dim, keepdim, dtype=dtype)
 
 
+@composed(Cast.FULL)
 def dist(input, other, p=2):
     """The p-norm of input - other; they may broadcast."""
     return vector_norm(arithmetic.sub(input, other), p)

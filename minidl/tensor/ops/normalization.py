@@ -7,7 +7,7 @@ import math
 from ...autograd.mode import no_grad, state
 from ...autograd.op import Cast, Promote
 from .. import dtypes, journal
-from ..apply import op
+from ..apply import composed, op
 from ..inplace import overwrite
 from ..tensor import make_tensor
 from . import pointwise
@@ -164,6 +164,7 @@ def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=
     return y
 
 
+@composed(Cast.FULL)
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
     """Normalize over the last axes: (x - mean) / sqrt(var + eps) * weight + bias, in float32 for halves.
 
@@ -178,6 +179,7 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
                        eps=eps)
 
 
+@composed(Cast.FULL)
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     """Normalize each of `num_groups` groups of channels of each sample over its channels and positions.
 
@@ -199,6 +201,7 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
                        axes=(2, 3), eps=eps)
 
 
+@composed(Cast.FULL)
 def rms_norm(input, normalized_shape, weight=None, eps=None):
     """Normalize over the last axes by the root of the mean square: x / sqrt(mean(x^2) + eps) * weight.
 
@@ -217,6 +220,7 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     return _rms_norm(input, weight, layout=(input.numel() // max(count, 1), count), axes=(1,), eps=eps)
 
 
+@composed(Cast.FULL)
 def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
     """Divide by (k + alpha * mean of squares over `size` neighbouring channels) ** beta.
 

@@ -6,7 +6,7 @@ import math
 
 from ...autograd.op import Cast, Promote
 from .. import dtypes
-from ..apply import op
+from ..apply import composed, op
 from ..creation import ones_like, tensor
 from ..tensor import Tensor
 from .binary import binary, is_number, operand, raw
@@ -165,6 +165,7 @@ def _integer_power(xp, base, exponent):
     return xp.select(exponent < 0, sign, base ** xp.maximum(exponent, 0)), None
 
 
+@composed(Cast.FULL)
 def pow(input, exponent):
     """input to the power of exponent, element-wise; either may be a number.
 

@@ -11,7 +11,7 @@ import math
 from ...autograd.mode import state
 from ...autograd.op import Cast
 from .. import dtypes
-from ..apply import op
+from ..apply import composed, op
 from ..pooling_arguments import adaptive_size, check_dtype, check_input, count_windows, window_arguments
 from ..spatial import lengths_per_axis
 from .arithmetic import abs, neg
@@ -345,6 +345,7 @@ def _adaptive_avg(name, axes, input, output_size):
 
 # Norms
 
+@composed(Cast.FULL)
 def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
     """The p-norm of each window, p = norm_type: the norm_type-th root of the sum of powers; gradient 0 where that is 0.
 
@@ -357,11 +358,13 @@ def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
     return _lp("lp_pool1d", 1, input, norm_type, kernel_size, stride, ceil_mode)
 
 
+@composed(Cast.FULL)
 def lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
     """lp_pool1d over (N, C, H, W) or (C, H, W)."""
     return _lp("lp_pool2d", 2, input, norm_type, kernel_size, stride, ceil_mode)
 
 
+@composed(Cast.FULL)
 def lp_pool3d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
     """lp_pool1d over (N, C, D, H, W) or (C, D, H, W)."""
     return _lp("lp_pool3d", 3, input, norm_type, kernel_size, stride, ceil_mode)

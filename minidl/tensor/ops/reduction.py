@@ -6,7 +6,7 @@ import math
 
 from ...autograd.op import Cast, Promote
 from .. import dtypes
-from ..apply import op
+from ..apply import composed, op
 from ..dims import one_dim, some_dims
 from .arithmetic import _divide
 from .shape import cast_to, reshape
@@ -61,6 +61,7 @@ def _divide_by_count(xp, x, count):
     return xp.divide_by_count(x, count), (lambda g: xp.divide_by_count(g, count), None)
 
 
+@composed(Cast.FULL)
 def sum(input, dim=None, keepdim=False, *, dtype=None):
     """Sum over an axis, several, or all; integers and bool give int64 unless dtype says otherwise.
 
@@ -74,6 +75,7 @@ def sum(input, dim=None, keepdim=False, *, dtype=None):
     return _sum(input, axis=axes_of("sum", dim, input.ndim), keepdims=bool(keepdim))
 
 
+@composed(Cast.FULL)
 def mean(input, dim=None, keepdim=False, *, dtype=None):
     """Mean over an axis, several, or all; nan over no elements. Arguments as in sum.
 
@@ -92,6 +94,7 @@ def _nan_to_zero(xp, x):
     return xp.where(keep, x, 0), lambda g: xp.where(keep, g, 0)
 
 
+@composed(Cast.FULL)
 def nansum(input, dim=None, keepdim=False, *, dtype=None):
     """Sum of the elements that are not nan. Arguments as in sum."""
     if input.dtype in dtypes.FLOATING:
@@ -99,6 +102,7 @@ def nansum(input, dim=None, keepdim=False, *, dtype=None):
     return sum(input, dim, keepdim, dtype=dtype)
 
 
+@composed(Cast.FULL)
 def nanmean(input, dim=None, keepdim=False, *, dtype=None):
     """Mean of the elements that are not nan; nan where all are. Arguments as in sum."""
     refuse_integers("nanmean", input)
@@ -131,6 +135,7 @@ def _prod(xp, x, *, axis, keepdims):
     return y, gradient
 
 
+@composed(Cast.FULL)
 def prod(input, dim=None, keepdim=False, *, dtype=None):
     """Product of all elements or along an axis; integers and bool give int64 unless dtype says otherwise.
 
@@ -193,6 +198,7 @@ def _moment_arguments(name, input, dim, unbiased, correction, keepdim):
     return {"axis": axes_of(name, dim, input.ndim), "correction": correction, "keepdims": bool(keepdim)}
 
 
+@composed(Cast.FULL)
 def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
     """Variance over an axis, several, or all.
 
@@ -205,17 +211,20 @@ def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
     return _var(input, **_moment_arguments("var", input, dim, unbiased, correction, keepdim))
 
 
+@composed(Cast.FULL)
 def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
     """Standard deviation, the square root of var and with its arguments; where it is 0, so is its gradient."""
     return _std(input, **_moment_arguments("std", input, dim, unbiased, correction, keepdim))
 
 
+@composed(Cast.FULL)
 def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
     """The tuple (variance, mean); arguments as in var."""
     arguments = _moment_arguments("var_mean", input, dim, unbiased, correction, keepdim)
     return _var(input, **arguments), _mean(input, axis=arguments["axis"], keepdims=arguments["keepdims"])
 
 
+@composed(Cast.FULL)
 def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
     """The tuple (standard deviation, mean); arguments as in var."""
     arguments = _moment_arguments("std_mean", input, dim, unbiased, correction, keepdim)
@@ -237,6 +246,7 @@ def _exp_difference(xp, a, b):
     return y, (lambda g: g * y, lambda g: -g * y)
 
 
+@composed(Cast.FULL)
 def logsumexp(input, dim, keepdim=False):
     """log of the sum of exp(input) over an axis or several; -inf, with gradient 0, where all elements are -inf."""
     return _logsumexp(input, axis=axes_of("logsumexp", dim, input.ndim), keepdims=bool(keepdim))

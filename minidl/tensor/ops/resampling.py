@@ -12,7 +12,7 @@ import numpy as np
 
 from ...autograd.op import Cast, Promote
 from .. import dtypes
-from ..apply import op
+from ..apply import composed, op
 from ..kernels.resampling import Taps
 from ..tensor import make_tensor
 from .linalg import matmul
@@ -24,9 +24,12 @@ __all__ = ["affine_grid", "grid_sample", "interpolate", "upsample", "upsample_bi
 
 # Interpolation: each axis is multiplied by a sparse matrix
 
-@op(Cast.KEEP, wide=True)
-def _resample(xp, x, *, taps):
+def _sampled(xp, x, *, taps):
     return xp.resample(x, taps), lambda g: xp.resample(g, tuple([t if t is None else t.transposed for t in taps]))
+
+
+_resample = op(Cast.FULL, promote=Promote.NONE)(_sampled)
+_average = op(Cast.KEEP, wide=True)(_sampled)
 
 
 def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None,
@@ -63,7 +66,7 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
         scales = [None if before == after else s for before, after, s in zip(input.shape[2:], size, scales)]
     taps = tuple([_taps(kind, *lengths, align, exact) for lengths in zip(input.shape[2:], size, scales)])
     if input.dtype in dtypes.FLOATING or mode.startswith("nearest"):
-        return _resample(input, taps=taps)
+        return (_average if mode == "area" else _resample)(input, taps=taps)
     x = cast_to(input, dtypes.float32)
     for i in range(axes):  # bytes are rounded after each axis, the last one first, as in Pillow
         x = clamp(floor(_resample(x, taps=(taps[-1 - i], *(None,) * i)) + 0.5), 0, 255)
@@ -282,6 +285,7 @@ def _total(parts):
     return out
 
 
+@composed(Cast.WIDEST)
 def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
     """The input's pixels at the points of a grid.
 
@@ -323,6 +327,7 @@ def _check_grid(input, grid, mode):
         raise NotImplementedError(f"grid_sample expected a floating input, got {dtypes.dtype_name(input.dtype)}")
 
 
+@composed(Cast.KEEP)
 def affine_grid(theta, size, align_corners=None):
     """The grid of points to which affine maps take the pixels of an image, for grid_sample.
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from ...autograd.op import Cast
 from .. import dtypes
+from ..apply import composed
 from ..tensor import Tensor, make_tensor
 from .binary import is_number
 from .comparison import _where, where
@@ -54,6 +56,7 @@ def masked_select(input, mask):
     return _pick(flat, index=positions)
 
 
+@composed(Cast.WIDEST)
 def masked_scatter(input, mask, source):
     """A copy of the tensor with the elements of source, in order, where the mask is True.
 

@@ -12,7 +12,7 @@ import numpy as np
 from ...autograd.edits import owner_of
 from ...autograd.op import Cast
 from .. import dtypes
-from ..apply import op
+from ..apply import composed, op
 from ..dims import one_dim, some_dims
 from ..sizes import sizes_of
 from ..tensor import make_tensor
@@ -331,6 +331,7 @@ def broadcast_tensors(*tensors):
     return tuple(expand(tensor, shape) for tensor in tensors)
 
 
+@composed(Cast.FULL)
 def sum_to_size(input, *size):
     """The tensor summed over the axes along which `size` broadcasts to its shape; sums of integers are int64."""
     size = sizes_of("sum_to_size", size[0] if len(size) == 1 else size)

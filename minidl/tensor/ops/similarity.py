@@ -6,7 +6,7 @@ import math
 
 from ...autograd.op import Cast
 from .. import dtypes
-from ..apply import op
+from ..apply import composed, op
 from . import arithmetic
 from .linalg_norm import vector_norm
 from .reduction import divide_or_zero, refuse_integers, sum
@@ -32,6 +32,7 @@ def _unit(x, p, dim, eps):
     return divide_or_zero(x, _at_least(vector_norm(x, p, dim, True), eps=eps))
 
 
+@composed(Cast.FULL)
 def normalize(input, p=2.0, dim=1, eps=1e-12):
     """The input divided by its p-norm, or by eps where that is larger; a zero vector stays, with gradient 0.
 
@@ -46,6 +47,7 @@ def normalize(input, p=2.0, dim=1, eps=1e-12):
     return cast_to(_unit(_wide(input), p, dim, eps), input.dtype)
 
 
+@composed(Cast.FULL)
 def cosine_similarity(x1, x2, dim=1, eps=1e-8):
     """x1 . x2 / (max(|x1|, eps) * max(|x2|, eps)) along an axis; 0, with gradient 0, where one of them is zero.
 
@@ -61,6 +63,7 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8):
     return cast_to(sum(arithmetic.mul(a, b), dim), kind)
 
 
+@composed(Cast.FULL)
 def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
     """The p-norm of x1 - x2 + eps over the last axis.
 
@@ -83,6 +86,7 @@ def _put_rows(xp, g, *, rows, shape):
     return xp.index_add(shape, rows, g), lambda h: xp.pick_rows(h, rows)
 
 
+@composed(Cast.FULL)
 def pdist(input, p=2.0):
     """The p-norm distance of every pair of rows i < j, in the order of the upper triangle.
 
@@ -134,6 +138,7 @@ _MODES = {
 }
 
 
+@composed(Cast.FULL)
 def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     """The p-norm distance between each row of x1 and each row of x2.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...autograd.op import Cast, Promote
 from .. import dtypes
-from ..apply import op
+from ..apply import composed, op
 from ..dims import one_dim
 from ..random import default_generator
 from ..tensor import make_tensor
@@ -42,6 +42,7 @@ def _along(function, name, input, dim, dtype):
     return function(input, axis=axis if input.ndim else ())
 
 
+@composed(Cast.FULL)
 def softmax(input, dim=None, dtype=None):
     """exp(input) over its sum along an axis; zeros, with gradient 0, where all elements along it are -inf.
 
@@ -52,6 +53,7 @@ def softmax(input, dim=None, dtype=None):
     return _along(_softmax, "softmax", input, dim, dtype)
 
 
+@composed(Cast.FULL)
 def log_softmax(input, dim=None, dtype=None):
     """log(softmax(input)), computed without overflow; -inf, with gradient 0, where all elements along the axis are -inf.
 
@@ -60,11 +62,13 @@ def log_softmax(input, dim=None, dtype=None):
     return _along(_log_softmax, "log_softmax", input, dim, dtype)
 
 
+@composed(Cast.FULL)
 def softmin(input, dim=None, dtype=None):
     """softmax(-input). Arguments as in softmax."""
     return _along(_softmax, "softmin", -input, dim, dtype)
 
 
+@composed(Cast.FULL)
 def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1, *, generator=None):
     """A sample from the Gumbel-softmax distribution, a relaxation of drawing one class.
 
