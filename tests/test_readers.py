@@ -56,7 +56,7 @@ def test_find_data_says_what_to_do(tmp_path, monkeypatch):
 
 
 def test_read_text_unpacks_and_drops_the_byte_order_mark(tmp_path):
-    (tmp_path / "a").write_bytes(gzip.compress("\ufeffgrün\r\n".encode()))
+    (tmp_path / "a").write_bytes(gzip.compress("\ufeffgrün\r\n".encode(), mtime=0))
     assert read_text(tmp_path / "a") == "grün\r\n"
     (tmp_path / "b").write_bytes(b"gr\xfcn")
     with pytest.raises(ValueError, match="b is no UTF-8 text"):
@@ -83,8 +83,8 @@ GOOD = idx(np.zeros((2, 3), np.uint8))
     (b"\0\0\x08", "no idx file"),
     (b"PNG!" + GOOD, "no idx file"), (b"\0\0\x07\x01" + GOOD, "no idx file"), (b"\0\0\x08\0", "no idx file"),
     (GOOD[:9], "header of 2 axes"),
-    (b"\0\0\x08\x03" + b"\xff" * 12, "truncated"), (gzip.compress(GOOD)[:-9], "damaged or truncated gzip"),
-    (b"\x1f\x8b", "damaged or truncated gzip"), (gzip.compress(b""), "is empty")])
+    (b"\0\0\x08\x03" + b"\xff" * 12, "truncated"), (gzip.compress(GOOD, mtime=0)[:-9], "damaged or truncated gzip"),
+    (b"\x1f\x8b", "damaged or truncated gzip"), (gzip.compress(b"", mtime=0), "is empty")])
 def test_read_idx_refuses_damaged_files_by_name(tmp_path, content, message):
     (tmp_path / "broken-file").write_bytes(content)
     with pytest.raises(ValueError, match=f"broken-file.*{message}"):
@@ -105,10 +105,10 @@ def digits(tmp_path):
               "t10k": (RNG.integers(0, 256, (3, 5, 6), np.uint8), np.array([0, 9, 5], np.uint8))}
     raw = tmp_path / "MNIST" / "raw"
     raw.mkdir(parents=True)
-    (raw / "train-images-idx3-ubyte.gz").write_bytes(gzip.compress(idx(arrays["train"][0])))
+    (raw / "train-images-idx3-ubyte.gz").write_bytes(gzip.compress(idx(arrays["train"][0]), mtime=0))
     (raw / "train-labels.idx1-ubyte").write_bytes(idx(arrays["train"][1]))
     (tmp_path / "t10k-images-idx3-ubyte").write_bytes(idx(arrays["t10k"][0]))
-    (tmp_path / "t10k-labels-idx1-ubyte.gz").write_bytes(gzip.compress(idx(arrays["t10k"][1])))
+    (tmp_path / "t10k-labels-idx1-ubyte.gz").write_bytes(gzip.compress(idx(arrays["t10k"][1]), mtime=0))
     return tmp_path, arrays
 
 
@@ -439,7 +439,7 @@ def test_read_csv_fills_what_is_missing(tmp_path):
 
 
 def test_read_csv_unpacks(tmp_path):
-    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(b"a\n1\n"))
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(b"a\n1\n", mtime=0))
     assert read_csv(tmp_path / "t.csv.gz").features.tolist() == [[1]]
 
 
