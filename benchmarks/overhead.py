@@ -16,6 +16,8 @@ import glob
 import statistics
 import time
 
+import numpy as np
+
 import minidl
 import minidl.nn.functional as F
 
@@ -37,6 +39,37 @@ def minidl_step():
         loss = F.cross_entropy(model(x), y)
         loss.backward()
         optimizer.step()
+        return loss
+
+    return step
+
+
+def functions_step():
+    """The same step with functions alone: parameters and gradients are views of flat tensors, SGD is three operations."""
+    rng = np.random.RandomState(0)
+    shapes = [shape for i, o in zip(SIZES, SIZES[1:]) for shape in ((o, i), (o,))]
+    flat = minidl.tensor((rng.rand(sum(int(np.prod(s)) for s in shapes)) - 0.5) * 0.25, dtype=minidl.float32)
+    gradient, momentum = minidl.zeros_like(flat), minidl.zeros_like(flat)
+    parameters, start = [], 0
+    for shape in shapes:
+        stop = start + int(np.prod(shape))
+        parameters.append(flat[start:stop].view(shape).detach().requires_grad_())
+        parameters[-1].grad_buffer = gradient[start:stop].view(shape)
+        start = stop
+    w1, b1, w2, b2, w3, b3 = parameters
+    x = minidl.tensor(rng.randn(BATCH, SIZES[0]), dtype=minidl.float32)
+    y = minidl.tensor(rng.randint(0, 10, BATCH))
+
+    def step() -> minidl.Tensor:
+        h = F.relu(F.linear(x, w1, b1))
+        h = F.relu(F.linear(h, w2, b2))
+        loss = F.cross_entropy(F.linear(h, w3, b3), y)
+        loss.backward()
+        with minidl.no_grad():
+            momentum.mul_(MOMENTUM).add_(gradient)
+            flat.sub_(momentum, alpha=LR)
+        for p in parameters:
+            p.grad = None
         return loss
 
     return step
@@ -95,7 +128,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=100, help="steps a round")
     parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
-    contestants = {"minidl": minidl_step(), "torch": torch_step(args.threads)}
+    contestants = {"minidl": minidl_step(), "functions": functions_step(), "torch": torch_step(args.threads)}
     minidl.set_num_threads(args.threads)
     for step in contestants.values():
         first = float(step().detach())
@@ -111,11 +144,10 @@ def main() -> None:
     if not pairs:
         raise SystemExit("no clean round: other programs kept the processors busy; try again later")
     medians = {name: statistics.median(pair[name] for pair in pairs) for name in contestants}
-    ratio = statistics.median(pair["minidl"] / pair["torch"] for pair in pairs)
+    ratios = {name: statistics.median(pair[name] / pair["torch"] for pair in pairs) for name in contestants}
     print(f"MLP {'-'.join(map(str, SIZES))}, batch {BATCH}, {args.threads} threads, {len(pairs)} of {args.rounds} rounds clean")
     for name, t in medians.items():
-        print(f"{name:8s}{t:10.1f} us a step (median)")
-    print(f"ratio minidl/torch {ratio:.2f} (median of paired rounds; bar 0.60)")
+        print(f"{name:10s}{t:10.1f} us a step (median), {ratios[name]:.2f} x PyTorch (median of paired rounds; bar 0.60)")
 
 
 if __name__ == "__main__":

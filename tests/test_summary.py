@@ -116,7 +116,7 @@ def test_a_module_that_is_not_called_has_no_shape():
 
     found = summary(Idle(), (1, 2))
     assert [(row.output_shape, row.parameters) for row in found.rows] == [((1, 2), 6), (None, 9)]
-    assert str(found).splitlines()[3].split() == ["idle", "Linear", "-", "9", "0"]
+    assert str(found).splitlines()[3].split() == ["idle", "Linear", "-", "9", "0", "36", "18"]
 
 
 def test_totals_of_parameters_and_buffers():
@@ -277,6 +277,7 @@ def test_the_table():
     text = str(summary(nn.Sequential(nn.Linear(300, 400), nn.ReLU()), (2, 300)))
     assert text == repr(summary(nn.Sequential(nn.Linear(300, 400), nn.ReLU()), (2, 300)))
     lines = text.splitlines()
-    assert lines[0].split("  ")[0] == "layer" and lines[2].split() == ["0", "Linear", "(2,", "400)", "120,400", "240,000"]
+    assert lines[0].split("  ")[0] == "layer"
+    assert lines[2].split() == "0 Linear (2, 400) 120,400 240,000 484,800 242,400".split()
     assert "parameters     120,400 (120,400 trainable), buffers 0" in lines
     assert "multiply-adds  240,000" in lines

@@ -40,6 +40,10 @@ class LayerSummary:
     parameters: int
     multiply_adds: int
 
+    def bytes(self, dtype: Any = dtypes.float32) -> int:
+        """Bytes of its parameters and its output in a dtype."""
+        return (self.parameters + math.prod(self.output_shape or (0,))) * dtypes.as_dtype(dtype).itemsize
+
 
 @dataclass(frozen=True)
 class Summary:
@@ -68,13 +72,14 @@ class Summary:
         return values * dtypes.as_dtype(dtype).itemsize + self.masks
 
     def __str__(self) -> str:
-        head = ("layer", "type", "output shape", "parameters", "multiply-adds")
+        head = ("layer", "type", "output shape", "parameters", "multiply-adds", "float32 bytes", "float16 bytes")
         body = [(row.name or "(itself)", row.type, "-" if row.output_shape is None else str(row.output_shape),
-                 f"{row.parameters:,}", f"{row.multiply_adds:,}") for row in self.rows]
+                 f"{row.parameters:,}", f"{row.multiply_adds:,}", f"{row.bytes():,}", f"{row.bytes(dtypes.float16):,}")
+                for row in self.rows]
         widths = [max(map(len, column)) for column in zip(head, *body)]
         lines = ["  ".join(cell.ljust(width) if i < 3 else cell.rjust(width)
                            for i, (cell, width) in enumerate(zip(cells, widths))).rstrip() for cells in (head, *body)]
-        rule = "-" * (sum(widths) + 8)
+        rule = "-" * (sum(widths) + 12)
         totals = [f"parameters     {self.parameters:,} ({self.trainable:,} trainable), buffers {self.buffers:,}",
                   f"multiply-adds  {self.multiply_adds:,}",
                   f"activations    {self.activations:,} kept for backward",
