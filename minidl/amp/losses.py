@@ -29,7 +29,6 @@ class Training:
         for optimizer in optimizers:
             _trainings[optimizer] = self
             optimizer.register_step_pre_hook(_before_step)
-            optimizer.register_step_post_hook(_after_step)
         # an optimizer keeps its training alive, and nothing else does: the journal is open while a scaler lives
         _latest.training = weakref.ref(self) if optimizers else lambda: self
 
@@ -177,10 +176,6 @@ def _before_step(optimizer: Any, args: tuple, kwargs: dict) -> None:
                                f"this optimizer")
     if optimizer.skip_next_step:
         journal.roll_back()
-
-
-def _after_step(optimizer: Any, args: tuple, kwargs: dict) -> None:
-    journal.commit()
 
 
 def _parameters(optimizer: Any) -> Iterator[Any]:
