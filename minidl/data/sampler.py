@@ -206,5 +206,6 @@ class BatchSampler(Sampler[list[int]]):
 
 
 def check_count(name: str, count: Any, argument: str = "num_samples") -> None:
+    """Refuse what is no positive integer."""
     if not isinstance(count, int) or isinstance(count, bool) or count <= 0:
         raise ValueError(f"{name} expected {argument} as a positive integer, got {count!r}")

@@ -399,6 +399,7 @@ class Module:
 
 
 def indented(module: Module) -> str:
+    """A module's repr as a part of another's."""
     return repr(module).replace("\n", "\n  ")
 
 

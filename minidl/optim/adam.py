@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from .optimizer import Optimizer, check_options
+from .optimizer import Optimizer, check_options, decay
 
 
 class _Now(NamedTuple):
@@ -56,11 +56,7 @@ class Adam(Optimizer):
     def update(self, xp: Any, group: dict, now: _Now, p: Any, g: Any, state: dict[str, Any]) -> None:
         beta1, beta2 = group["betas"]
         mean, square = state["exp_avg"], state["exp_avg_sq"]
-        if group["weight_decay"]:
-            if group["decoupled_weight_decay"]:
-                p *= 1 - group["lr"] * group["weight_decay"]
-            else:
-                g = g + p * group["weight_decay"]
+        g = decay(group, p, g)
         scratch = g * (1 - beta1)
         mean *= beta1
         mean += scratch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..tensor.tensor import Tensor
-from .optimizer import Optimizer, check_options
+from .optimizer import Optimizer, check_options, decay
 
 
 class SGD(Optimizer):
@@ -55,8 +55,7 @@ class SGD(Optimizer):
 
     def update(self, xp: Any, group: dict, now: bool, p: Any, g: Any, state: dict[str, Any]) -> None:
         momentum = group["momentum"]
-        if group["weight_decay"]:
-            g = g + p * group["weight_decay"]
+        g = decay(group, p, g)
         if momentum:
             buffer = state["momentum_buffer"]
             if now:
