@@ -53,7 +53,7 @@ class Trainer:
         self.progress_writers: list[ProgressWriter] = _several("progress_writers", progress_writers, "update_training")
         self.schedulers = _several("schedulers", schedulers, "step")
         self.scaler = GradScaler() if mixed and scaler is None else scaler
-        self.autocast = autocast(enabled=True) if mixed else nullcontext()
+        self.autocast = autocast() if mixed else nullcontext()
         self.previous_minibatch_loss_average = self.previous_minibatch_evaluation_average = float("nan")
         self.previous_minibatch_sample_count = self.total_number_of_samples_seen = 0
         self.previous_step_skipped = False
